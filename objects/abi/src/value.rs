@@ -1,0 +1,81 @@
+//! Values: arguments, results, errors, and what lies in an object's store.
+//!
+//! Fixed-width little-endian, no padding, no tags for what the type already says.
+//! Invariants: every value has exactly one encoding and no other decodes to it (maps and sets are
+//! in the order of their keys); nothing is allocated for a length that the input cannot hold; types
+//! do not contain themselves, so decoding does not recurse deeper than the type does.
+//! Floats have no encoding: their arithmetic is not equal enough everywhere to be state.
+
+mod bytes;
+mod collection;
+mod scalar;
+#[cfg(test)]
+mod tests;
+mod time;
+
+use alloc::vec::Vec;
+
+pub use bytes::Bytes;
+pub use time::{Time, nanoseconds};
+
+pub use crate::interface::{Named, Type, Variant};
+use crate::{Malformed, Reader, Write};
+
+/// A value that can cross the boundary of a class.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot cross the boundary of a class",
+    label = "has no encoding",
+    note = "use integers, bool, String, Bytes, Vec, Option, tuples, BTreeMap, BTreeSet, Duration, \
+            Time, or a struct or enum with `#[derive(Value)]`",
+    note = "floats and HashMap are left out because replicas must compute equal bytes: use scaled \
+            integers and BTreeMap"
+)]
+pub trait Value: Sized {
+    /// Its type, for the interface of the class.
+    const TYPE: Type;
+
+    /// Appends its bytes.
+    fn encode(&self, out: &mut Vec<u8>);
+
+    /// Takes its bytes.
+    ///
+    /// # Errors
+    /// [`Malformed`] when they are cut short or are not those of a value of this type.
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, Malformed>;
+
+    /// Appends the bytes of items in a row. A hook for types whose items lie in memory as they are
+    /// encoded.
+    #[doc(hidden)]
+    fn encode_items(items: &[Self], out: &mut Vec<u8>) {
+        items.iter().for_each(|item| item.encode(out));
+    }
+
+    /// Takes the bytes of items in a row.
+    #[doc(hidden)]
+    fn decode_items(count: usize, reader: &mut Reader<'_>) -> Result<Vec<Self>, Malformed> {
+        let mut items = Vec::with_capacity(count);
+        for _ in 0..count {
+            items.push(Self::decode(reader)?);
+        }
+        Ok(items)
+    }
+}
+
+/// The bytes of a value.
+#[must_use]
+pub fn to_bytes<T: Value>(value: &T) -> Vec<u8> {
+    let mut out = Vec::new();
+    value.encode(&mut out);
+    out
+}
+
+/// The value of these bytes, all of them.
+///
+/// # Errors
+/// [`Malformed`] when they are not exactly those of a value of this type.
+pub fn from_bytes<T: Value>(bytes: &[u8]) -> Result<T, Malformed> {
+    let mut reader = Reader::new(bytes);
+    let value = T::decode(&mut reader)?;
+    reader.end()?;
+    Ok(value)
+}
