@@ -1,0 +1,72 @@
+//! `Queue`: a bounded queue, as in the paper.
+//!
+//! Producers block while it is full, consumers while it is empty; each call wakes at most one
+//! other, and each item reaches exactly one consumer.
+//! Invariant: outside of a segment, the permits of `filled` that are counted or on their way to a
+//! consumer are as many as the items, and those with the permits of `free` add up to the capacity.
+//! Not here: redelivery. An item is the reply to the consumer's call, so a consumer that dies after
+//! it was given an item takes it along: at most once.
+//!
+//! ```text
+//! $ gesmas object create Queue/jobs 16
+//! $ gesmas call Queue/jobs produce '{"text": "resize cat.png"}'
+//! $ gesmas call Queue/jobs consume
+//! {"text": "resize cat.png"}
+//! ```
+//!
+//! From Rust, through the typed stub and any client:
+//!
+//! ```
+//! use gesmas_queue::QueueStub;
+//! use gesmas_sdk::stub::Invoke;
+//!
+//! async fn work(client: impl Invoke) {
+//!     let jobs = QueueStub::new(client, "jobs");
+//!     let _ = jobs.create(16).await;
+//!     let _ = jobs.produce("resize cat.png".into()).await;
+//!     while let Ok(job) = jobs.consume().await {
+//!         println!("{job:?}");
+//!     }
+//! }
+//! ```
+
+use gesmas_sdk::prelude::*;
+
+/// A bounded queue of byte strings.
+#[class]
+pub struct Queue {
+    items: Deque<Bytes>,
+    free: Semaphore,
+    filled: Semaphore,
+}
+
+#[methods]
+impl Queue {
+    /// Creates a queue that holds at most `capacity` items.
+    #[init]
+    fn init(&mut self, capacity: u32) {
+        self.free.set(capacity);
+    }
+
+    /// Appends an item; blocks while the queue is full.
+    pub fn produce(&mut self, item: Bytes) -> Result<()> {
+        self.free.p()?;
+        self.items.push_back(item);
+        self.filled.v();
+        Ok(())
+    }
+
+    /// Removes the oldest item; blocks while the queue is empty.
+    pub fn consume(&mut self) -> Result<Bytes> {
+        self.filled.p()?;
+        let item = self.items.pop_front().expect("a permit is an item");
+        self.free.v();
+        Ok(item)
+    }
+
+    /// How many items are in the queue.
+    #[read]
+    pub fn length(&self) -> Result<u64> {
+        Ok(self.items.len())
+    }
+}

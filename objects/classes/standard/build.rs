@@ -1,0 +1,5 @@
+//! Compiles the standard classes.
+
+fn main() {
+    gesmas_build::embed(&["../barrier", "../counter", "../lock", "../queue"]);
+}

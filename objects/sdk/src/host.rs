@@ -1,0 +1,116 @@
+//! The way to the host: two imports on WebAssembly, a port of the running coroutine elsewhere.
+//!
+//! Invariants: a call made while the body unwinds does not reach the host and has a harmless
+//! answer; a response that does not decode is a broken host and panics.
+
+#[cfg(target_arch = "wasm32")]
+mod allocator;
+#[cfg(target_arch = "wasm32")]
+mod guest;
+#[cfg(not(target_arch = "wasm32"))]
+mod native;
+
+use gesmas_abi::{Malformed, Reader, call::Request};
+
+#[cfg(target_arch = "wasm32")]
+use guest as side;
+#[cfg(target_arch = "wasm32")]
+#[doc(hidden)]
+pub use guest::enter;
+#[cfg(not(target_arch = "wasm32"))]
+use native as side;
+#[cfg(not(target_arch = "wasm32"))]
+pub use native::{NativeClass, Port, catch, install};
+
+/// Makes a host call and takes its response apart; `ignored` is the answer while unwinding.
+#[inline]
+pub(crate) fn ask<T>(
+    request: &Request<'_>,
+    ignored: T,
+    decode: impl FnOnce(&mut Reader<'_>) -> Result<T, Malformed>,
+) -> T {
+    if std::thread::panicking() {
+        return ignored;
+    }
+    let mut encoded = Vec::new();
+    request.encode(&mut encoded);
+    side::call(request.op(), &encoded, |response| match decode(&mut Reader::new(response)) {
+        Ok(answer) => answer,
+        Err(_) => panic!("the host's response does not decode"),
+    })
+}
+
+/// A call without an answer.
+#[inline]
+pub(crate) fn tell(request: &Request<'_>) {
+    ask(request, (), |_| Ok(()));
+}
+
+/// A call that answers a number.
+#[inline]
+pub(crate) fn number(request: &Request<'_>) -> u64 {
+    ask(request, 0, |reader| reader.u64())
+}
+
+/// A call that answers yes or no.
+#[inline]
+pub(crate) fn flag(request: &Request<'_>) -> bool {
+    ask(request, false, |reader| reader.flag())
+}
+
+/// A call that answers a text.
+#[inline]
+pub(crate) fn text(request: &Request<'_>) -> String {
+    ask(request, String::new(), |reader| reader.rest_text().map(Into::into))
+}
+
+/// A call that answers a value or none.
+#[inline]
+pub(crate) fn optional<T: gesmas_abi::value::Value>(request: &Request<'_>) -> Option<T> {
+    ask(request, None, |reader| {
+        if !reader.flag()? {
+            return Ok(None);
+        }
+        // The store holds what a class of the same layout has written.
+        let value = T::decode(reader)?;
+        reader.end()?;
+        Ok(Some(value))
+    })
+}
+
+/// Ends the method by a call that does not return.
+pub(crate) fn finish(request: &Request<'_>) -> ! {
+    side::finish(request)
+}
+
+/// Message and place of a panic, the same on both sides.
+fn panic_message(info: &std::panic::PanicHookInfo<'_>) -> String {
+    let mut message = String::from(info.payload_as_str().unwrap_or("a value that is not a text"));
+    if let Some(place) = info.location() {
+        message.push_str(", ");
+        message.push_str(place.file());
+        message.push(':');
+        push_decimal(place.line(), &mut message);
+    }
+    message
+}
+
+/// By hand, since the formatting machinery would be a third of a small module.
+fn push_decimal(number: u32, out: &mut String) {
+    if number >= 10 {
+        push_decimal(number / 10, out);
+    }
+    out.push(char::from(b'0' + (number % 10) as u8));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_written_in_decimal() {
+        let mut out = String::new();
+        [0, 9, 10, 4_294_967_295].into_iter().for_each(|number| push_decimal(number, &mut out));
+        assert_eq!(out, "09104294967295");
+    }
+}

@@ -1,0 +1,112 @@
+//! What the author of a gesmas class writes with.
+//!
+//! A class is a struct of *handles* to state that lives in the kernel, and methods that run there
+//! one at a time, in the same order on every replica:
+//!
+//! ```
+//! use gesmas_sdk::prelude::*;
+//!
+//! /// A rendezvous: two parties meet and swap values.
+//! #[class(transient)]
+//! pub struct Rendezvous {
+//!     place: Semaphore,
+//!     offers: Deque<Bytes>,
+//!     answers: Deque<Bytes>,
+//! }
+//!
+//! #[methods]
+//! impl Rendezvous {
+//!     /// Offers a value; blocks until the other party comes, and returns its value.
+//!     pub fn swap(&mut self, value: Bytes) -> Result<Bytes> {
+//!         if let Some(other) = self.offers.pop_front() {
+//!             self.answers.push_back(value);
+//!             self.place.v();
+//!             return Ok(other);
+//!         }
+//!         self.offers.push_back(value);
+//!         if let Err(cancelled) = self.place.p() {
+//!             self.offers.pop_front();
+//!             return Err(cancelled);
+//!         }
+//!         Ok(self.answers.pop_front().expect("who woke us has left an answer"))
+//!     }
+//! }
+//! # fn main() {}
+//! ```
+//!
+//! # The rules
+//!
+//! - `pub fn` is a method that clients call; `fn` is a private helper. `#[init] fn` runs once when
+//!   an object is created, `#[handler] fn` is what timers and watches call, `#[read] pub fn` only
+//!   reads and is not ordered, `#[detached] pub fn` runs on when its caller is gone.
+//! - A method runs alone until it blocks: nothing happens in between, so no locks are needed. What
+//!   happens between two suspensions is one atomic *segment*: a panic or [`ctx::abort`] undoes it.
+//!   Returning `Err` does not: what was done stands.
+//! - Each call runs in a fresh instance: nothing survives in statics or on the heap. State is what
+//!   the handles hold: [`state::Value`], [`state::Map`], [`state::Set`], [`state::Deque`],
+//!   [`state::Semaphore`].
+//! - Arguments and results are owned values, `&str` or `&[u8]`. Own types derive `Value`.
+//!   No floats and no `HashMap`: replicas must compute equal bytes.
+//! - Methods return [`Result<T>`](Result), or `Result<T, E>` with an error enum marked
+//!   [`#[error]`](error).
+//! - The time, randomness and everything else about the call come from [`ctx`].
+//!
+//! The crate of a class is an ordinary library crate. `gesmas-build` compiles it to WebAssembly from
+//! a build script, `gesmas class build` from the command line; off WebAssembly the same crate gives
+//! the typed client stub ([`stub`]) and the native class ([`host::NativeClass`]).
+//! Invariant of this crate: no feature flags; the target alone decides what is there.
+
+pub mod class;
+pub mod ctx;
+mod failure;
+pub mod host;
+pub mod state;
+#[cfg(not(target_arch = "wasm32"))]
+pub mod stub;
+
+/// The binary interface below, for what the macros emit and for tools.
+pub use gesmas_abi as abi;
+/// Makes a struct of handles a class. `#[class(transient)]`: its objects vanish when they are as
+/// `init` left them and nobody waits, owns, or is awaited. The `init` of such a class takes nothing.
+pub use gesmas_macros::class;
+/// Makes an enum the error of a class's methods: it becomes a value, an
+/// [`Error`](std::error::Error) whose text is each variant's documentation, and, if it has a variant
+/// `Cancelled`, convertible from [`Cancelled`], so that `?` works on what blocks.
+///
+/// ```
+/// use gesmas_sdk::prelude::*;
+///
+/// #[error]
+/// pub enum TicketError {
+///     /// the ticket is not known
+///     Unknown { ticket: u64 },
+///     /// the call was cancelled
+///     Cancelled,
+/// }
+/// # fn main() { assert_eq!(TicketError::Cancelled.to_string(), "the call was cancelled") }
+/// ```
+pub use gesmas_macros::error;
+/// Makes the functions of an `impl` block the methods of a class. See the [crate](self) for how
+/// `pub`, `#[init]`, `#[read]`, `#[handler]` and `#[detached]` tell them apart.
+///
+/// For each handler and method it also defines a constant with its name in capitals, which
+/// [`ctx::after`], [`ctx::watch_session`] and [`ctx::continue_with`] take.
+pub use gesmas_macros::methods;
+
+pub use failure::{Cancelled, MethodError, NotAcquired, Result};
+
+/// All that a class usually needs.
+pub mod prelude {
+    pub use gesmas_abi::value::{Bytes, Time};
+    /// Makes a struct or enum a value: usable in arguments, results and state.
+    pub use gesmas_macros::Value;
+    pub use gesmas_macros::{class, error, methods};
+
+    pub use crate::{
+        Cancelled, NotAcquired, Result, ctx,
+        ctx::{Alarm, Session},
+        state::{Deque, Holder, Map, Owner, Permit, Semaphore, SemaphoreMap, Set, Value},
+    };
+    pub use core::time::Duration;
+    pub use std::collections::{BTreeMap, BTreeSet};
+}
