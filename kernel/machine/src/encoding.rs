@@ -1,0 +1,155 @@
+//! The one module of the machine that touches bincode.
+//!
+//! Invariants: equal values have equal bytes; decoding is bounded and rejects trailing bytes.
+//! Not here: any hash of an encoding that came from outside. A hash is taken of bytes that this
+//! module wrote.
+
+use bincode::{enc::write::Writer, error::EncodeError};
+use serde::{Serialize, de::DeserializeOwned};
+
+/// Why bytes do not decode.
+#[derive(Debug, thiserror::Error)]
+pub enum DecodeError {
+    /// The bytes are not an encoding of the type.
+    #[error("the encoding is malformed: {0}")]
+    Malformed(String),
+    /// There are bytes left after the value.
+    #[error("{0} bytes follow the value")]
+    Trailing(usize),
+}
+
+/// Bytes that decoding may claim in all: more than any state that fits into memory here.
+const DECODE_LIMIT: usize = 1 << 36;
+
+const fn configuration() -> impl bincode::config::Config {
+    bincode::config::standard().with_limit::<DECODE_LIMIT>()
+}
+
+/// The encoding of a value.
+pub(crate) fn encode(value: &impl Serialize) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    encode_into(value, &mut bytes);
+    bytes
+}
+
+/// Appends the encoding of a value.
+pub(crate) fn encode_into(value: &impl Serialize, target: &mut Vec<u8>) {
+    write(value, Appending(target));
+}
+
+/// Hash of the encoding of a value, without the encoding itself.
+pub(crate) fn hash(value: &impl Serialize) -> blake3::Hash {
+    let mut hashing = Hashing::default();
+    write(value, &mut hashing);
+    hashing.finish()
+}
+
+fn write(value: &impl Serialize, target: impl Writer) {
+    bincode::serde::encode_into_writer(value, target, configuration())
+        .expect("the machine's types have encodings, and memory is there or the replica stops");
+}
+
+struct Appending<'a>(&'a mut Vec<u8>);
+
+impl Writer for Appending<'_> {
+    fn write(&mut self, bytes: &[u8]) -> Result<(), EncodeError> {
+        self.0.extend_from_slice(bytes);
+        Ok(())
+    }
+}
+
+/// Bytes that are collected before they are hashed: a hash of one block is the cheapest, and
+/// encodings come in pieces of a few bytes.
+const BLOCK: usize = 512;
+
+/// Hashes what is written to it. Most records fit into one block and are hashed in one piece.
+pub(crate) struct Hashing {
+    block: [u8; BLOCK],
+    used: usize,
+    hasher: Option<Box<blake3::Hasher>>,
+}
+
+impl Default for Hashing {
+    fn default() -> Self {
+        Self { block: [0; BLOCK], used: 0, hasher: None }
+    }
+}
+
+impl Hashing {
+    /// Takes the next bytes.
+    pub(crate) fn update(&mut self, bytes: &[u8]) {
+        if let Some(room) = self.block.get_mut(self.used..self.used + bytes.len()) {
+            room.copy_from_slice(bytes);
+            self.used += bytes.len();
+            return;
+        }
+        let hasher = self.hasher.get_or_insert_with(Box::default);
+        hasher.update(&self.block[..self.used]);
+        self.used = 0;
+        hasher.update(bytes);
+    }
+
+    /// Hash of all of them.
+    pub(crate) fn finish(self) -> blake3::Hash {
+        let rest = &self.block[..self.used];
+        match self.hasher {
+            None => blake3::hash(rest),
+            Some(mut hasher) => hasher.update(rest).finalize(),
+        }
+    }
+}
+
+impl Writer for Hashing {
+    fn write(&mut self, bytes: &[u8]) -> Result<(), EncodeError> {
+        self.update(bytes);
+        Ok(())
+    }
+}
+
+/// The value of an encoding.
+pub(crate) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, DecodeError> {
+    let (value, used) = decode_prefix(bytes)?;
+    if used == bytes.len() { Ok(value) } else { Err(DecodeError::Trailing(bytes.len() - used)) }
+}
+
+/// The value at the head of `bytes`, and how many bytes it takes.
+pub(crate) fn decode_prefix<T: DeserializeOwned>(bytes: &[u8]) -> Result<(T, usize), DecodeError> {
+    bincode::serde::decode_from_slice(bytes, configuration())
+        .map_err(|error| DecodeError::Malformed(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hashing_in_pieces_is_hashing_the_whole() {
+        for pieces in
+            [vec![0], vec![3, 500], vec![511, 1, 1], vec![512], vec![513], vec![9, 2_000, 7]]
+        {
+            let mut hashing = Hashing::default();
+            let mut whole = Vec::new();
+            for (index, length) in pieces.into_iter().enumerate() {
+                let piece = vec![u8::try_from(index).expect("few pieces"); length];
+                hashing.update(&piece);
+                whole.extend_from_slice(&piece);
+            }
+            assert_eq!(hashing.finish(), blake3::hash(&whole), "{} bytes", whole.len());
+        }
+    }
+
+    #[test]
+    fn what_follows_a_value_is_refused() {
+        let mut bytes = encode(&(7_u64, "seven"));
+        assert_eq!(decode::<(u64, String)>(&bytes).expect("it is whole"), (7, "seven".into()));
+        bytes.push(0);
+        assert!(matches!(decode::<(u64, String)>(&bytes), Err(DecodeError::Trailing(1))));
+        assert!(matches!(decode::<(u64, String)>(&bytes[..3]), Err(DecodeError::Malformed(_))));
+    }
+
+    #[test]
+    fn a_length_beyond_the_input_claims_no_memory() {
+        let bytes = encode(&(1_u64 << 35));
+        assert!(matches!(decode::<Vec<u8>>(&bytes), Err(DecodeError::Malformed(_))));
+    }
+}

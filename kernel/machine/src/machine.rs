@@ -1,0 +1,341 @@
+//! The machine: entries of the log in, effects out.
+//!
+//! ```text
+//! handle_entry ──► inbox ──► run(budget): batch ─► due alarms ─► commands ──► poll_effect
+//!                         └ each a step: begin, act, agenda, drain the ready list, end
+//! ```
+//!
+//! Methods are of three kinds: `handle_*` take input, `run` works, `poll_*` and the getters give
+//! output. The order of scheduling is Algorithm 1 of the GESMAS paper: a command runs until it ends
+//! or blocks, then the ready list is drained in FIFO order, only then is the next command taken.
+//! `run` works in slices, so that a step that wakes a million callers holds up nobody's heartbeat.
+//! The agenda is what is left of a command that ends many invocations at once.
+//! Invariants: between steps agenda, ready list and undo log are empty, so that no command ever
+//! meets a permit in flight; effects leave when their step is over; alarms go off in batches only;
+//! reads and images are taken between entries only.
+//! Not here: what commands do (`steps/`), how bodies run (`execute/`).
+
+use std::collections::VecDeque;
+
+use crate::{
+    code::CodeHash,
+    command::{Batch, Command, Genesis, LogEntry},
+    effect::Effect,
+    engine::Engine,
+    execute::Live,
+    limits::Limits,
+    names::{SessionId, Step, Time},
+    state::State,
+    statistics::Statistics,
+    steps::Task,
+    sum::Sum,
+    world::World,
+};
+
+/// Settings of one replica's machine. Results do not depend on them.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// Blocked invocations whose instances are kept; beyond it they are parked as journals.
+    pub live_activations: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { live_activations: 1_000 }
+    }
+}
+
+/// How far [`Machine::run`] came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// Every entry is applied.
+    Idle,
+    /// There is more to do.
+    More,
+    /// Nothing can be done before this code is compiled.
+    Paused(CodeHash),
+}
+
+/// The replicated state machine of one group.
+#[derive(Debug)]
+pub struct Machine<E> {
+    pub(crate) world: World,
+    pub(crate) engine: E,
+    pub(crate) settings: Settings,
+    pub(crate) statistics: Statistics,
+    pub(crate) live: Live,
+    /// Numbers drawn in the current step.
+    pub(crate) draws: u64,
+    /// Code that must be compiled before anything goes on.
+    pub(crate) paused: VecDeque<CodeHash>,
+    inbox: VecDeque<LogEntry>,
+    /// What is left of the current batch.
+    commands: VecDeque<Command>,
+    /// Whether alarms that the stamp of the current batch reached may be left.
+    alarms_open: bool,
+    /// What is left of the current command, before the ready list is drained.
+    pub(crate) agenda: VecDeque<Task>,
+    step_open: bool,
+    outbox: VecDeque<Effect>,
+}
+
+/// Why a machine cannot take part in a group.
+#[derive(Debug, thiserror::Error)]
+pub enum JoinError {
+    /// The group runs another engine or another version of the machine.
+    #[error(
+        "the group runs state machine version {group_version} on {group_engine}, this replica has \
+         version {own_version} on {own_engine}: run the same release on every replica"
+    )]
+    Incompatible {
+        /// Version of the group.
+        group_version: u32,
+        /// Engine of the group.
+        group_engine: String,
+        /// Version of this replica.
+        own_version: u32,
+        /// Engine of this replica.
+        own_engine: String,
+    },
+}
+
+impl<E: Engine> Machine<E> {
+    /// A machine before the first entry of the log.
+    pub fn new(engine: E, settings: Settings) -> Self {
+        Self::with_state(State::new(), engine, settings)
+    }
+
+    pub(crate) fn with_state(state: State, engine: E, settings: Settings) -> Self {
+        Self {
+            world: World::new(state),
+            engine,
+            settings,
+            statistics: Statistics::default(),
+            live: Live::default(),
+            draws: 0,
+            paused: VecDeque::new(),
+            inbox: VecDeque::new(),
+            commands: VecDeque::new(),
+            alarms_open: false,
+            agenda: VecDeque::new(),
+            step_open: false,
+            outbox: VecDeque::new(),
+        }
+    }
+
+    /// Takes the next entry of the log.
+    ///
+    /// # Errors
+    /// When the entry is the group's first and this replica cannot run the group: it must stop.
+    pub fn handle_entry(&mut self, entry: LogEntry) -> Result<(), JoinError> {
+        if let LogEntry::Genesis(genesis) = &entry
+            && self.world.state.genesis.is_none()
+        {
+            self.check_genesis(genesis)?;
+        }
+        self.inbox.push_back(entry);
+        Ok(())
+    }
+
+    /// Works for about `budget` segments.
+    pub fn run(&mut self, budget: u32) -> Progress {
+        for _ in 0..budget {
+            if let (false, Some(&code)) = (self.step_open, self.paused.front()) {
+                if !self.engine.is_compiled(code) {
+                    return Progress::Paused(code);
+                }
+                self.paused.pop_front();
+            } else if !self.advance() {
+                return Progress::Idle;
+            }
+        }
+        Progress::More
+    }
+
+    /// The next effect of the steps that are over.
+    pub fn poll_effect(&mut self) -> Option<Effect> {
+        self.outbox.pop_front()
+    }
+
+    /// Does the next piece of work. False when there is none.
+    fn advance(&mut self) -> bool {
+        if let Some(task) = self.agenda.pop_front() {
+            self.task(task);
+        } else if let Some(id) = self.world.ready.pop_front() {
+            self.go_on(id);
+        } else if self.step_open {
+            self.end_step();
+        } else if self.alarms_open {
+            match self.world.take_due() {
+                None => self.alarms_open = false,
+                Some((id, alarm)) => {
+                    self.begin_step();
+                    self.alarm_step(id, alarm);
+                }
+            }
+        } else if let Some(command) = self.commands.pop_front() {
+            self.begin_step();
+            self.command_step(command);
+        } else if let Some(entry) = self.inbox.pop_front() {
+            self.begin_entry(entry);
+        } else {
+            return false;
+        }
+        true
+    }
+
+    fn begin_entry(&mut self, entry: LogEntry) {
+        match entry {
+            LogEntry::Genesis(genesis) => {
+                let state = &mut self.world.state;
+                if state.genesis.is_none() {
+                    state.genesis = Some(*genesis);
+                }
+            }
+            LogEntry::LeaderStart { ballot, now } => {
+                let state = &mut self.world.state;
+                if ballot > state.ballot {
+                    state.ballot = ballot;
+                    state.now = state.now.max(now);
+                }
+            }
+            LogEntry::Batch(batch) => self.begin_batch(batch),
+        }
+    }
+
+    /// A batch of a ballot that is not the current one is void: no step, no stamp.
+    fn begin_batch(&mut self, batch: Batch) {
+        let state = &mut self.world.state;
+        if state.genesis.is_none() || batch.ballot != state.ballot {
+            self.statistics.void_batches += 1;
+            self.outbox.push_back(Effect::BatchVoid);
+            return;
+        }
+        // A leader's stamps rise; should one not, time still does, on every replica alike.
+        state.now = batch.stamp.max(state.now.after(1));
+        self.alarms_open = true;
+        self.statistics.batches += 1;
+        self.commands = batch.commands.into();
+    }
+
+    fn begin_step(&mut self) {
+        assert!(self.is_between_steps(), "a step begins when the last one is over");
+        self.world.state.step.0 += 1;
+        self.statistics.steps += 1;
+        self.draws = 0;
+        self.step_open = true;
+    }
+
+    fn end_step(&mut self) {
+        self.let_transient_objects_vanish();
+        assert!(self.world.is_committed(), "no segment is open at the end of a step");
+        self.outbox.extend(self.world.staged.drain(..));
+        self.step_open = false;
+    }
+
+    fn check_genesis(&self, genesis: &Genesis) -> Result<(), JoinError> {
+        let own = self.engine.identity();
+        let state = State { genesis: Some(genesis.clone()), ..State::new() };
+        if state.runs_on(&own) {
+            return Ok(());
+        }
+        Err(JoinError::Incompatible {
+            group_version: genesis.state_machine_version,
+            group_engine: genesis.engine.description.clone(),
+            own_version: crate::command::STATE_MACHINE_VERSION,
+            own_engine: own.description,
+        })
+    }
+
+    /// Whether every entry is applied, so that reads see whole entries.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.is_between_entries() && self.inbox.is_empty()
+    }
+
+    /// Whether no entry is half applied; some may wait.
+    pub(crate) fn is_between_entries(&self) -> bool {
+        self.is_between_steps() && !self.alarms_open && self.commands.is_empty()
+    }
+
+    fn is_between_steps(&self) -> bool {
+        !self.step_open
+            && self.agenda.is_empty()
+            && self.world.ready.is_empty()
+            && self.world.staged.is_empty()
+            && self.world.is_committed()
+    }
+
+    /// Entries that wait to be applied.
+    #[must_use]
+    pub fn backlog(&self) -> usize {
+        self.inbox.len()
+    }
+
+    /// The engine.
+    pub fn engine(&self) -> &E {
+        &self.engine
+    }
+
+    /// The engine, to hand it compiled code.
+    pub fn engine_mut(&mut self) -> &mut E {
+        &mut self.engine
+    }
+
+    /// What the group is, once its first entry is applied.
+    #[must_use]
+    pub fn genesis(&self) -> Option<&Genesis> {
+        self.world.state.genesis.as_ref()
+    }
+
+    /// The limits; the defaults before the first entry.
+    #[must_use]
+    pub fn limits(&self) -> Limits {
+        self.genesis().map_or_else(Limits::default, |genesis| genesis.limits.clone())
+    }
+
+    /// Steps so far.
+    #[must_use]
+    pub fn step(&self) -> Step {
+        self.world.state.step
+    }
+
+    /// Stamp of the last batch.
+    #[must_use]
+    pub fn now(&self) -> Time {
+        self.world.state.now
+    }
+
+    /// Ballot of the leader whose batches count.
+    #[must_use]
+    pub fn ballot(&self) -> crate::command::Ballot {
+        self.world.state.ballot
+    }
+
+    /// When the next alarm is due: the leader orders a batch then, empty if need be.
+    #[must_use]
+    pub fn next_due(&self) -> Option<Time> {
+        self.world.state.due.first().map(|(due, _)| *due)
+    }
+
+    /// Sessions and their timeouts, nanoseconds.
+    pub fn sessions(&self) -> impl Iterator<Item = (SessionId, u64)> + '_ {
+        self.world.state.sessions.iter().map(|(id, session)| (*id, session.timeout))
+    }
+
+    /// Counts of work since this machine was made.
+    #[must_use]
+    pub fn statistics(&self) -> Statistics {
+        Statistics {
+            live_activations: self.live.len() as u64,
+            blocked_now: self.world.state.invocations.len() as u64,
+            ..self.statistics
+        }
+    }
+
+    /// Sum of the records of all objects and sessions.
+    #[must_use]
+    pub fn total(&self) -> Sum {
+        self.world.state.total
+    }
+}

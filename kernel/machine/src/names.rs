@@ -1,0 +1,274 @@
+//! Names and numbers that identify things in the machine.
+//!
+//! Invariant: a value of a name type satisfies the grammar of that type; the only way to make one
+//! is through its checked constructor, also when it is decoded.
+//! Not here: hashes of content (`code.rs`) and the paths shown to users, which the server builds.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// Why a text is not a name.
+#[derive(
+    Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, thiserror::Error,
+)]
+pub enum NameError {
+    /// The text is empty.
+    #[error("a {kind} name must not be empty")]
+    Empty {
+        /// What was to be named.
+        kind: NameKind,
+    },
+    /// The text is longer than the kind allows.
+    #[error("a {kind} name has at most {limit} bytes, this one has {length}")]
+    TooLong {
+        /// What was to be named.
+        kind: NameKind,
+        /// Its length in bytes.
+        length: u64,
+        /// The greatest length in bytes.
+        limit: u64,
+    },
+    /// The text has a byte that the grammar does not allow where it stands.
+    #[error("byte {position} is not allowed in a {kind} name")]
+    Byte {
+        /// What was to be named.
+        kind: NameKind,
+        /// Index of the first byte that is not allowed.
+        position: u64,
+    },
+}
+
+/// The kinds of names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum NameKind {
+    /// Of a class.
+    Class,
+    /// Of a method or handler.
+    Method,
+    /// Of an object, without its class.
+    Object,
+}
+
+impl fmt::Display for NameKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Class => "class",
+            Self::Method => "method",
+            Self::Object => "object",
+        })
+    }
+}
+
+/// Greatest length of a class name, bytes.
+pub const CLASS_NAME_MAX: usize = 64;
+/// Greatest length of a method name, bytes.
+pub const METHOD_NAME_MAX: usize = 64;
+/// Greatest length of an object name, bytes.
+pub const OBJECT_NAME_MAX: usize = 255;
+
+fn check(
+    kind: NameKind,
+    text: &str,
+    limit: usize,
+    allowed: impl Fn(usize, u8) -> bool,
+) -> Result<(), NameError> {
+    if text.is_empty() {
+        return Err(NameError::Empty { kind });
+    }
+    if text.len() > limit {
+        return Err(NameError::TooLong { kind, length: text.len() as u64, limit: limit as u64 });
+    }
+    match text.bytes().enumerate().find(|&(index, byte)| !allowed(index, byte)) {
+        Some((position, _)) => Err(NameError::Byte { kind, position: position as u64 }),
+        None => Ok(()),
+    }
+}
+
+macro_rules! name {
+    ($(#[$doc:meta])* $name:ident, $kind:expr, $max:expr, $allowed:expr) => {
+        $(#[$doc])*
+        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+        #[serde(try_from = "String", into = "String")]
+        pub struct $name(std::sync::Arc<str>);
+
+        impl $name {
+            /// Checks the grammar.
+            ///
+            /// # Errors
+            /// [`NameError`] when the text does not satisfy it.
+            pub fn new(text: &str) -> Result<Self, NameError> {
+                check($kind, text, $max, $allowed)?;
+                Ok(Self(text.into()))
+            }
+
+            /// The text.
+            #[must_use]
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl TryFrom<String> for $name {
+            type Error = NameError;
+            fn try_from(text: String) -> Result<Self, NameError> {
+                Self::new(&text)
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(name: $name) -> Self {
+                name.0.as_ref().into()
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+    };
+}
+
+name!(
+    /// Name of a class: a letter, then letters, digits and `_`.
+    ClassName,
+    NameKind::Class,
+    CLASS_NAME_MAX,
+    |index, byte: u8| byte.is_ascii_alphabetic()
+        || (index > 0 && (byte.is_ascii_digit() || byte == b'_'))
+);
+name!(
+    /// Name of a method or handler: a lower-case letter or `_`, then also digits.
+    MethodName,
+    NameKind::Method,
+    METHOD_NAME_MAX,
+    |index, byte: u8| byte.is_ascii_lowercase()
+        || byte == b'_'
+        || (index > 0 && byte.is_ascii_digit())
+);
+name!(
+    /// Name of an object within its class: letters, digits and `-_.~:@+=,`.
+    LocalName,
+    NameKind::Object,
+    OBJECT_NAME_MAX,
+    |_, byte: u8| byte.is_ascii_alphanumeric() || b"-_.~:@+=,".contains(&byte)
+);
+
+/// The whole name of an object: `Class/name`.
+///
+/// Ordered by class, then by name, so that the objects of a class lie together.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct ObjectName {
+    /// Class of the object.
+    pub class: ClassName,
+    /// Name within the class.
+    pub name: LocalName,
+}
+
+impl ObjectName {
+    /// Checks both parts.
+    ///
+    /// # Errors
+    /// [`NameError`] of the first part that does not satisfy its grammar.
+    pub fn new(class: &str, name: &str) -> Result<Self, NameError> {
+        Ok(Self { class: ClassName::new(class)?, name: LocalName::new(name)? })
+    }
+}
+
+impl fmt::Display for ObjectName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.class, self.name)
+    }
+}
+
+impl fmt::Debug for ObjectName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+macro_rules! number {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+        pub struct $name(pub u64);
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+    };
+}
+
+number!(
+    /// A client's session. Never reused.
+    SessionId
+);
+number!(
+    /// An invocation. Never reused.
+    InvocationId
+);
+number!(
+    /// A permit of a semaphore that has an owner. Never reused.
+    PermitId
+);
+number!(
+    /// A timer, a watch or a deadline; one sequence for all three. Never reused.
+    AlarmId
+);
+number!(
+    /// One life of an object. Never reused, also not by another object.
+    Incarnation
+);
+number!(
+    /// The count of steps since the group began, across configurations.
+    Step
+);
+number!(
+    /// Ordered time: nanoseconds since the Unix epoch, as the leaders stamped it.
+    Time
+);
+
+impl Time {
+    /// This time and `nanoseconds` more, at most the end of time.
+    #[must_use]
+    pub const fn after(self, nanoseconds: u64) -> Self {
+        Self(self.0.saturating_add(nanoseconds))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_keep_to_their_grammar() {
+        assert!(ClassName::new("Queue").is_ok());
+        assert!(ClassName::new("Work_Queue2").is_ok());
+        assert_eq!(
+            ClassName::new("2Queue"),
+            Err(NameError::Byte { kind: NameKind::Class, position: 0 })
+        );
+        assert_eq!(MethodName::new(""), Err(NameError::Empty { kind: NameKind::Method }));
+        assert!(MethodName::new("p_for2").is_ok());
+        assert!(MethodName::new("Produce").is_err());
+        assert!(LocalName::new("epoch-7").is_ok());
+        assert_eq!(
+            LocalName::new("a/b"),
+            Err(NameError::Byte { kind: NameKind::Object, position: 1 })
+        );
+        let long = "x".repeat(OBJECT_NAME_MAX + 1);
+        assert_eq!(
+            LocalName::new(&long),
+            Err(NameError::TooLong { kind: NameKind::Object, length: 256, limit: 255 })
+        );
+    }
+}

@@ -1,0 +1,160 @@
+//! The machine's whole state, as plain data.
+//!
+//! Everything is ordered (`BTreeMap`): iteration is the same on every replica. Whatever belongs to
+//! an object is found from its name, whatever belongs to a session from its id.
+//! Invariant: `total` and the sums of objects and sessions are the sums of their records; `../check.rs`
+//! recomputes them.
+//! Not here: how the state changes (`world/`), and what lives only while a step runs.
+
+mod alarm;
+mod class;
+mod invocation;
+mod object;
+mod session;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+pub(crate) use self::{
+    alarm::{Alarm, AlarmAction},
+    class::{Class, ClassStatus},
+    invocation::{Blocked, Frame, Invocation, Journal, Origin, Running, Status, WakeUp, checksum},
+    object::{Entry, Fault, Object, Permit, Semaphore, permit_sum, waiter_sum},
+    session::{Event, Open, Session, StoredReply},
+};
+use crate::{
+    command::{Ballot, Genesis, STATE_MACHINE_VERSION},
+    effect::Position,
+    engine::EngineIdentity,
+    limits::Limits,
+    names::{AlarmId, ClassName, InvocationId, ObjectName, PermitId, SessionId, Step, Time},
+    sum::Sum,
+};
+
+/// The state.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct State {
+    /// What the group is; none before the first entry of the log.
+    pub(crate) genesis: Option<Genesis>,
+    /// Raised when a cluster is restored.
+    pub(crate) epoch: u32,
+    /// Steps so far.
+    pub(crate) step: Step,
+    /// Stamp of the last batch.
+    pub(crate) now: Time,
+    /// Ballot of the leader whose batches count.
+    pub(crate) ballot: Ballot,
+    pub(crate) classes: BTreeMap<ClassName, Class>,
+    pub(crate) objects: BTreeMap<ObjectName, Object>,
+    pub(crate) sessions: BTreeMap<SessionId, Session>,
+    /// Sessions by the nonces that opened them.
+    pub(crate) nonces: BTreeMap<u128, SessionId>,
+    /// Blocked invocations; one that runs is with whoever runs it.
+    pub(crate) invocations: BTreeMap<InvocationId, Invocation>,
+    /// Permits that have owners.
+    pub(crate) permits: BTreeMap<PermitId, Permit>,
+    pub(crate) alarms: BTreeMap<AlarmId, Alarm>,
+    /// Alarms that have a time, in the order in which they go off.
+    pub(crate) due: BTreeSet<(Time, AlarmId)>,
+    pub(crate) next: Next,
+    /// Keys and values of all objects, bytes.
+    pub(crate) state_bytes: u64,
+    /// Sum of the records of all objects and sessions.
+    pub(crate) total: Sum,
+}
+
+/// The next number of each sequence.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) struct Next {
+    pub(crate) session: u64,
+    pub(crate) invocation: u64,
+    pub(crate) permit: u64,
+    pub(crate) alarm: u64,
+    pub(crate) incarnation: u64,
+    pub(crate) token: u64,
+}
+
+impl State {
+    /// The state before the first entry of the log.
+    pub(crate) fn new() -> Self {
+        Self {
+            genesis: None,
+            epoch: 0,
+            step: Step(0),
+            now: Time(0),
+            ballot: Ballot::default(),
+            classes: BTreeMap::new(),
+            objects: BTreeMap::new(),
+            sessions: BTreeMap::new(),
+            nonces: BTreeMap::new(),
+            invocations: BTreeMap::new(),
+            permits: BTreeMap::new(),
+            alarms: BTreeMap::new(),
+            due: BTreeSet::new(),
+            next: Next { session: 1, invocation: 1, permit: 1, alarm: 1, incarnation: 1, token: 1 },
+            state_bytes: 0,
+            total: Sum::default(),
+        }
+    }
+
+    /// What the group is.
+    pub(crate) fn genesis(&self) -> &Genesis {
+        self.genesis.as_ref().expect("no step runs before the first entry of the log")
+    }
+
+    /// The limits.
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.genesis().limits
+    }
+
+    /// Position of what the current step puts out.
+    pub(crate) fn position(&self) -> Position {
+        Position { epoch: self.epoch, step: self.step }
+    }
+
+    /// Whether this code and this engine can run the state.
+    pub(crate) fn runs_on(&self, engine: &EngineIdentity) -> bool {
+        self.genesis.as_ref().is_none_or(|genesis| {
+            genesis.engine == *engine && genesis.state_machine_version == STATE_MACHINE_VERSION
+        })
+    }
+
+    /// Changes the sum of an object's records.
+    pub(crate) fn adjust_object(&mut self, name: &ObjectName, minus: Sum, plus: Sum) {
+        let object = self.objects.get_mut(name).expect("records belong to living objects");
+        object.sum -= minus;
+        object.sum += plus;
+        self.total -= minus;
+        self.total += plus;
+    }
+
+    /// Changes the sum of a session's records.
+    pub(crate) fn adjust_session(&mut self, id: SessionId, minus: Sum, plus: Sum) {
+        let session = self.sessions.get_mut(&id).expect("records belong to living sessions");
+        session.sum -= minus;
+        session.sum += plus;
+        self.total -= minus;
+        self.total += plus;
+    }
+}
+
+macro_rules! take_next {
+    ($($method:ident, $field:ident, $kind:ident;)*) => {
+        impl Next {
+            $(pub(crate) fn $method(&mut self) -> crate::names::$kind {
+                let id = self.$field;
+                self.$field += 1;
+                crate::names::$kind(id)
+            })*
+        }
+    };
+}
+
+take_next! {
+    take_session, session, SessionId;
+    take_invocation, invocation, InvocationId;
+    take_permit, permit, PermitId;
+    take_alarm, alarm, AlarmId;
+    take_incarnation, incarnation, Incarnation;
+}

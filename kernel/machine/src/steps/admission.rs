@@ -1,0 +1,134 @@
+//! Admission: exactly once, in the order in which the client made its requests.
+//!
+//! A request names the one before it, and is admitted only if that is the last one admitted. So
+//! pipelined requests start in their order, through whatever replicas they travel; a request that
+//! comes again attaches to its invocation, or gets its stored reply.
+//! Invariant: a request that is refused changes nothing; one that is admitted gets one reply.
+
+use crate::{
+    command::{Place, Request, RequestBody},
+    effect::Effect,
+    engine::Engine,
+    limits::within,
+    machine::Machine,
+    outcome::{CallError, Refusal},
+    state::{ClassStatus, Session},
+};
+
+/// What a place says about a request.
+pub(crate) enum Standing {
+    /// It is the next one.
+    Next,
+    /// It was admitted and has not ended.
+    Open,
+    /// It was admitted and has ended; the reply was sent again.
+    Answered,
+    /// It cannot be admitted.
+    Refused(Refusal),
+}
+
+impl<E: Engine> Machine<E> {
+    pub(super) fn request(&mut self, request: Request) {
+        let place = request.place;
+        self.world.acknowledge(place.session, &request.acknowledged);
+        match self.standing(place) {
+            Standing::Next => {}
+            Standing::Open | Standing::Answered => {
+                self.statistics.duplicates += 1;
+                return;
+            }
+            Standing::Refused(refusal) => return self.refuse(place.session, place.number, refusal),
+        }
+        if let Err(refusal) = self.check_room(place).and_then(|()| self.check_class(&request.body))
+        {
+            return self.refuse(place.session, place.number, refusal);
+        }
+        self.admit(place);
+        if let Err(limit) = request.body.check(self.world.state.limits()) {
+            return self.world.reply(place.session, place.number, Err(CallError::Limit(limit)));
+        }
+        match request.body {
+            RequestBody::Call { object, method, signature, arguments } => {
+                let call = super::call::Call { object, method, signature, arguments };
+                self.call(place, request.time_left, call);
+            }
+            RequestBody::CreateObject { object, signature, arguments } => {
+                self.create_object(place, object, signature, arguments);
+            }
+            RequestBody::RemoveObject { object } => self.remove_object(place, &object),
+            RequestBody::PutClass { class, module } => self.put_class(place, class, module),
+            RequestBody::Kill { invocation } => self.kill(place, invocation),
+            RequestBody::KillSession { session } => self.kill_session(place, session),
+        }
+    }
+
+    /// Where a place stands; sends the stored reply of a request that has ended.
+    pub(super) fn standing(&mut self, place: Place) -> Standing {
+        let Some(session) = self.world.state.sessions.get(&place.session) else {
+            return Standing::Refused(Refusal::SessionUnknown);
+        };
+        let last = session.last_admitted;
+        if place.number > last {
+            let next = place.previous == last;
+            return if next {
+                Standing::Next
+            } else {
+                Standing::Refused(Refusal::OutOfOrder { last })
+            };
+        }
+        if session.open.contains_key(&place.number) {
+            return Standing::Open;
+        }
+        match session.replies.get(&place.number) {
+            Some(reply) => {
+                self.world.staged.push(Effect::Reply {
+                    session: place.session,
+                    number: place.number,
+                    position: reply.position(),
+                    outcome: reply.outcome.clone(),
+                });
+                Standing::Answered
+            }
+            None => Standing::Refused(Refusal::Forgotten),
+        }
+    }
+
+    /// Uses up a number.
+    pub(super) fn admit(&mut self, place: Place) {
+        self.session(place).last_admitted = place.number;
+        self.world.refresh_session(place.session);
+    }
+
+    /// The session of a place that is known to have one.
+    pub(super) fn session(&mut self, place: Place) -> &mut Session {
+        self.world.state.sessions.get_mut(&place.session).expect("its standing was looked up")
+    }
+
+    fn check_room(&mut self, place: Place) -> Result<(), Refusal> {
+        let most = self.world.state.limits().requests_per_session;
+        let open = self.session(place).open.len() as u64 + 1;
+        within("requests_per_session", most, open).map_err(Refusal::Limit)?;
+        self.check_replies(place)
+    }
+
+    /// Whether one more reply may be stored.
+    pub(super) fn check_replies(&mut self, place: Place) -> Result<(), Refusal> {
+        let most = self.world.state.limits().replies_per_session;
+        let replies = self.session(place).replies.len() as u64 + 1;
+        within("replies_per_session", most, replies).map_err(Refusal::Limit)
+    }
+
+    /// A call on a class that is not there is not admitted: the client ships it and sends again.
+    fn check_class(&self, body: &RequestBody) -> Result<(), Refusal> {
+        let (RequestBody::Call { object, .. } | RequestBody::CreateObject { object, .. }) = body
+        else {
+            return Ok(());
+        };
+        let class = object.class.clone();
+        match self.world.state.classes.get(&class).map(|class| &class.status) {
+            None => Err(Refusal::ClassUnknown { class }),
+            Some(ClassStatus::Pending { .. }) => Err(Refusal::ClassPending { class }),
+            Some(ClassStatus::Ready) => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! A call: checks against the interface, the object, the invocation, its first segment.
+
+use crate::{
+    class::MethodKind,
+    command::Place,
+    engine::Engine,
+    execute::Begin,
+    machine::Machine,
+    names::{AlarmId, InvocationId, MethodName, ObjectName},
+    outcome::CallError,
+    state::{AlarmAction, Frame, Invocation, Journal, Open, Origin, Running, Status},
+    sum::Sum,
+};
+
+/// What a call asks for.
+pub(crate) struct Call {
+    pub(crate) object: ObjectName,
+    pub(crate) method: MethodName,
+    pub(crate) signature: u64,
+    pub(crate) arguments: Vec<u8>,
+}
+
+impl<E: Engine> Machine<E> {
+    pub(super) fn call(&mut self, place: Place, time_left: Option<u64>, call: Call) {
+        let id = self.world.state.next.take_invocation();
+        let savepoint = self.world.savepoint();
+        let made = self
+            .check_call(&call, MethodKind::Update)
+            .and_then(|detached| self.find_or_create(&call.object, place).map(|()| detached));
+        let detached = match made {
+            Ok(detached) => detached,
+            Err(error) => {
+                self.world.undo_to(savepoint);
+                return self.world.reply(place.session, place.number, Err(error));
+            }
+        };
+        let principal = self.session(place).principal.clone();
+        let origin = Origin::Request { session: place.session, number: place.number };
+        let mut invocation = self.new_invocation(id, origin, principal, call);
+        invocation.detached = detached;
+        if let (Some(time_left), false) = (time_left, detached) {
+            let due = self.world.due_after(time_left);
+            let action = AlarmAction::Deadline(invocation.id);
+            let deadline = self.world.make_alarm(&invocation.frame.object, due, action);
+            invocation.deadline = Some(deadline);
+        }
+        self.session(place).open.insert(place.number, Open::Invocation(invocation.id));
+        self.run_segment(invocation, Begin::Fresh(savepoint));
+    }
+
+    /// Whether clients may make the call; says whether the method is detached.
+    pub(crate) fn check_call(&self, call: &Call, kind: MethodKind) -> Result<bool, CallError> {
+        let Call { object, method, signature, .. } = call;
+        let class = &self.world.state.classes[&object.class];
+        let Some(found) = class.interface.methods.get(method) else {
+            let class = object.class.clone();
+            return Err(CallError::MethodUnknown { class, method: method.clone() });
+        };
+        match found.kind {
+            MethodKind::Handler | MethodKind::Init => {
+                return Err(CallError::NotCallable { method: method.clone() });
+            }
+            MethodKind::Read if kind != MethodKind::Read => {
+                return Err(CallError::NotAnUpdate { method: method.clone() });
+            }
+            MethodKind::Update if kind != MethodKind::Update => {
+                return Err(CallError::NotARead { method: method.clone() });
+            }
+            MethodKind::Update | MethodKind::Read => {}
+        }
+        if found.signature == *signature {
+            Ok(found.detached)
+        } else {
+            let (have, want) = (found.signature, *signature);
+            Err(CallError::ClassMismatch { method: method.clone(), have, want })
+        }
+    }
+
+    /// An invocation that has not begun, on an object that exists.
+    pub(super) fn new_invocation(
+        &mut self,
+        id: InvocationId,
+        origin: Origin,
+        principal: String,
+        call: Call,
+    ) -> Invocation {
+        self.statistics.invocations += 1;
+        Invocation { id, ..self.frame_of(origin, principal, call) }
+    }
+
+    /// A body's frame on an object that exists, in an invocation that nothing can refer to: as it
+    /// is, it serves `init` and reads.
+    pub(crate) fn frame_of(&self, origin: Origin, principal: String, call: Call) -> Invocation {
+        let object = &self.world.state.objects[&call.object];
+        let frame = Frame {
+            incarnation: object.incarnation,
+            code: object.code,
+            object: call.object,
+            method: call.method,
+            arguments: call.arguments,
+            journal: Journal::default(),
+        };
+        Invocation {
+            id: InvocationId(0),
+            origin,
+            principal,
+            frame,
+            detached: false,
+            deadline: None,
+            permits: Vec::new(),
+            status: Status::Running,
+            cancelled: None,
+            started: self.world.state.now,
+            sum: Sum::default(),
+            running: Running::default(),
+        }
+    }
+
+    /// Runs a handler, for a timer or watch whose object is there.
+    pub(super) fn run_handler(&mut self, alarm: AlarmId, call: Call) {
+        let id = self.world.state.next.take_invocation();
+        let savepoint = self.world.savepoint();
+        let origin = Origin::Alarm(alarm);
+        let invocation = self.new_invocation(id, origin, SCHEDULER.into(), call);
+        self.run_segment(invocation, Begin::Fresh(savepoint));
+    }
+}
+
+/// The principal of handlers. Clients cannot have it: theirs contain no `:`-prefixed names.
+const SCHEDULER: &str = ":scheduler";

@@ -1,0 +1,85 @@
+//! Images that are damaged, and machines that were parked.
+
+use gesmas_machine::{ImageError, Machine, Settings, scripted::ScriptedEngine};
+
+use crate::{
+    lab::Lab,
+    standard::{LIFE, LOCK, QUEUE},
+};
+
+/// A state with all kinds of records.
+fn furnished() -> Lab {
+    let mut lab = Lab::new(&[QUEUE, LOCK, LIFE]);
+    lab.play(
+        "
+        open ann
+        open bob
+        ann creates Queue/q 2
+        ann calls Queue/q produce apple
+        ann within 900 calls Queue/q produce pear
+        bob within 900 calls Queue/q produce plum
+        ann calls Lock/l take
+        bob calls Lock/l take_for 500
+        ann calls Life/l after 600 bell
+        ann calls Life/l after_panic 1 bell
+        ann calls Life/l watch 3 bob
+        bob calls Life/l notify 2 hello
+        ",
+    );
+    lab
+}
+
+fn load(image: &[u8]) -> Result<Machine<ScriptedEngine>, ImageError> {
+    Machine::from_image(image, ScriptedEngine::new(), Settings::default())
+}
+
+#[test]
+fn a_damaged_image_is_refused_wherever_it_is_damaged() {
+    let image = furnished().machine().encode_image();
+    load(&image).expect("it is whole");
+    for position in 0..image.len() {
+        let mut damaged = image.clone();
+        damaged[position] ^= 1 << (position % 8);
+        assert!(load(&damaged).is_err(), "byte {position} of {} was changed", image.len());
+    }
+    for length in (0..image.len()).step_by(97).chain([image.len() - 1]) {
+        assert!(load(&image[..length]).is_err(), "only {length} bytes are left");
+    }
+    let longer = [image.as_slice(), &[0]].concat();
+    assert!(matches!(load(&longer), Err(ImageError::Torn)));
+    assert!(matches!(load(b""), Err(ImageError::Format)));
+}
+
+#[test]
+fn bodies_are_dropped_and_rebuilt_and_nobody_can_tell() {
+    let mut lab = furnished();
+    let rest = "
+        ann calls Queue/q consume
+        ann calls Queue/q consume
+        ann calls Queue/q consume
+        ann calls Lock/l give 1
+        +2000 tick
+    ";
+    assert!(lab.parking_machine().statistics().parked >= 2);
+    let mut copy = lab.copy();
+    assert_eq!(copy.state_hash(), lab.machine().state_hash());
+    assert_eq!(copy.engine_mut().activations(), 0, "an image holds no bodies");
+    lab.play(rest);
+    assert!(lab.parking_machine().statistics().rebuilt >= 2);
+    assert_eq!(lab.machine().statistics().rebuilt, 0);
+    assert_eq!(lab.machine().engine().activations(), 0, "nobody waits any more");
+}
+
+#[test]
+#[should_panic(expected = "an image is taken between entries")]
+fn no_image_is_taken_of_half_an_entry() {
+    let mut machine = furnished().copy();
+    let ballot = machine.ballot();
+    let stamp = machine.now().after(10_000);
+    let batch = gesmas_machine::Batch { ballot, stamp, commands: Vec::new() };
+    machine.handle_entry(gesmas_machine::LogEntry::Batch(batch)).expect("it runs");
+    // The batch has begun, and alarms that its stamp has reached are left.
+    machine.run(1);
+    assert!(!machine.is_idle(), "a read would see half a batch");
+    let _ = machine.encode_image();
+}
