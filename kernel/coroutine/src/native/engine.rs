@@ -1,0 +1,191 @@
+//! The engine: embedded classes by their hash, activations by their number.
+//!
+//! Invariants: a body is in the map exactly while it is suspended; the engine translates requests
+//! and counts charges on its own stack, so a body that runs out of fuel is unwound like one that is
+//! discarded; stacks are used again, last in first out.
+
+use std::collections::BTreeMap;
+
+use corosensei::stack::DefaultStack;
+use gesmas_machine::{
+    ActivationId, Answer, ClassInterface, CodeHash, End, Engine, EngineIdentity, Entry, MethodName,
+    ModuleError, ModuleLimits, Trap, Turn,
+};
+use gesmas_sdk::{class::Finish, host::NativeClass};
+
+use super::line::{Body, Stop};
+use crate::{
+    charge, identity, interface,
+    translate::{self, Asked, asked},
+};
+
+/// Stack of a body, bytes. Its pages are used only when they are touched.
+const STACK: usize = 1 << 20;
+
+/// Stacks that are kept for the next bodies.
+const SPARE_STACKS: usize = 1_024;
+
+/// The text that stands for the module of a native class.
+#[must_use]
+pub fn native_module(class: &NativeClass) -> Vec<u8> {
+    format!("native/{}/{}", class.name, class.version).into_bytes()
+}
+
+/// Runs classes that are compiled into this program. Stays on the thread that made it.
+#[derive(Default)]
+pub struct NativeEngine {
+    classes: BTreeMap<CodeHash, NativeClass>,
+    suspended: BTreeMap<ActivationId, Body>,
+    spare: Vec<DefaultStack>,
+}
+
+impl NativeEngine {
+    /// An engine with these classes.
+    ///
+    /// # Panics
+    /// When two of them have the same name and version.
+    pub fn new(classes: impl IntoIterator<Item = NativeClass>) -> Self {
+        let mut engine = Self::default();
+        for class in classes {
+            let code = CodeHash::of(&native_module(&class));
+            let other = engine.classes.insert(code, class);
+            assert!(other.is_none(), "class {} {} is there twice", class.name, class.version);
+        }
+        engine
+    }
+
+    /// The code of all its classes, with the text that stands for their modules.
+    pub fn modules(&self) -> impl Iterator<Item = (CodeHash, Vec<u8>)> {
+        self.classes.iter().map(|(code, class)| (*code, native_module(class)))
+    }
+
+    /// How many bodies are suspended.
+    #[must_use]
+    pub fn suspended(&self) -> usize {
+        self.suspended.len()
+    }
+
+    /// Whether this activation is suspended here.
+    pub(crate) fn holds(&self, id: ActivationId) -> bool {
+        self.suspended.contains_key(&id)
+    }
+
+    fn stack(&mut self) -> DefaultStack {
+        self.spare.pop().unwrap_or_else(|| {
+            DefaultStack::new(STACK).unwrap_or_else(|error| {
+                panic!("no stack for a native body, {} are suspended: {error}", self.suspended())
+            })
+        })
+    }
+
+    /// Unwinds a body, if it is suspended, and keeps its stack.
+    fn retire(&mut self, body: Body) {
+        let stack = body.into_stack();
+        if self.spare.len() < SPARE_STACKS {
+            self.spare.push(stack);
+        }
+    }
+
+    fn out_of_fuel(&mut self, body: Body, fuel: u64) -> Turn {
+        self.retire(body);
+        Turn::End(End::Trapped(Trap::OutOfFuel(fuel)), 0)
+    }
+
+    /// Runs a body to its next stop. Of `fuel`, `charged` is used up already.
+    fn turn(
+        &mut self,
+        id: ActivationId,
+        mut body: Body,
+        response: Vec<u8>,
+        charged: u64,
+        fuel: u64,
+    ) -> Turn {
+        let Some(left) = fuel.checked_sub(charged) else {
+            return self.out_of_fuel(body, fuel);
+        };
+        let (op, request) = match body.resume(response) {
+            Stop::Asked(request) => request,
+            Stop::Finished(finish) => {
+                self.retire(body);
+                return Turn::End(end(finish), left);
+            }
+        };
+        let Some(left) = left.checked_sub(charge::request(request.len())) else {
+            return self.out_of_fuel(body, fuel);
+        };
+        match asked(op, &request) {
+            Ok(Asked::Call(call)) => {
+                self.suspended.insert(id, body);
+                Turn::Call(call, left)
+            }
+            Ok(Asked::Returned(end) | Asked::Ended(end)) => {
+                self.retire(body);
+                Turn::End(end, left)
+            }
+            Err(trap) => {
+                self.retire(body);
+                Turn::End(End::Trapped(trap), left)
+            }
+        }
+    }
+}
+
+/// How a body ended.
+fn end(finish: Finish) -> End {
+    match finish {
+        Finish::Returned(result) => End::Returned(result),
+        Finish::Failed(error) => End::Failed(error),
+        Finish::Cancelled => End::Cancelled,
+        Finish::Aborted(error) => End::Aborted(error),
+        Finish::Continue { method, arguments } => match MethodName::new(&method) {
+            Ok(method) => End::Continue { method, arguments },
+            Err(error) => End::Trapped(Trap::HostCallMalformed(error.to_string())),
+        },
+        Finish::Panicked(message) => End::Trapped(Trap::Panicked(message)),
+        Finish::ArgumentsMalformed(message) => End::Trapped(Trap::ArgumentsMalformed(message)),
+    }
+}
+
+impl Engine for NativeEngine {
+    fn identity(&self) -> EngineIdentity {
+        identity::native()
+    }
+
+    fn inspect(
+        &self,
+        class: &str,
+        module: &[u8],
+        _rules: u32,
+        limits: &ModuleLimits,
+    ) -> Result<ClassInterface, ModuleError> {
+        let Some(embedded) = self.classes.get(&CodeHash::of(module)) else {
+            let what = "it names no class that is compiled into this program";
+            return Err(ModuleError::Invalid(what.into()));
+        };
+        interface::extract(class, embedded.interface, limits)
+    }
+
+    fn is_compiled(&self, code: CodeHash) -> bool {
+        self.classes.contains_key(&code)
+    }
+
+    fn start(&mut self, id: ActivationId, entry: Entry<'_>, fuel: u64) -> Turn {
+        assert!(!self.holds(id), "activation {} is in use", id.0);
+        let class = *self.classes.get(&entry.code).expect("only embedded code is started");
+        let method = entry.method.as_str().to_owned();
+        let body = Body::new(self.stack(), class, method, entry.arguments.to_vec());
+        self.turn(id, body, Vec::new(), charge::ACTIVATION, fuel)
+    }
+
+    fn resume(&mut self, id: ActivationId, answer: &Answer, fuel: u64) -> Turn {
+        let body = self.suspended.remove(&id).expect("only suspended bodies are resumed");
+        let response = translate::response(answer);
+        let charged = charge::bytes(response.len());
+        self.turn(id, body, response, charged, fuel)
+    }
+
+    fn discard(&mut self, id: ActivationId) {
+        let body = self.suspended.remove(&id).expect("only suspended bodies are discarded");
+        self.retire(body);
+    }
+}

@@ -1,0 +1,123 @@
+//! Compiling, off the thread that runs bodies.
+//!
+//! A [`Compiler`] can be sent to any thread; what it makes is handed to the engine by
+//! [`super::WasmEngine::install`], which costs nothing. It does not validate: whoever compiles a
+//! stranger's module has it inspected first, and compiles it in a bounded child (`child.rs`).
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use gesmas_abi::{EXPORT_MEMORY, METHOD_PREFIX};
+use gesmas_machine::MethodName;
+use wasmtime::{Engine, InstancePre, Linker, Module, ModuleExport};
+
+use super::{
+    Artifact,
+    depth::{self, DEPTH_EXPORT},
+    host::Guest,
+};
+
+/// Why a module has no code.
+#[derive(Debug, thiserror::Error)]
+pub enum CompileError {
+    /// The compiler refused the module.
+    #[error("the compiler refused the module: {0}")]
+    Refused(String),
+    /// The code does not fit this engine: another version, other settings, other imports.
+    #[error("the compiled code does not fit this engine: {0}")]
+    Unfit(String),
+    /// The compiler took too long and was killed.
+    #[error("compiling took longer than {} ms", .0.as_millis())]
+    TimedOut(std::time::Duration),
+    /// The compiler died before it was done; most often, it had used up its memory.
+    #[error("the compiler died ({status}); its memory was limited to {memory_bytes} bytes")]
+    Died {
+        /// How the process ended.
+        status: String,
+        /// What its memory was limited to.
+        memory_bytes: u64,
+    },
+    /// The compiled code is larger than allowed.
+    #[error("the compiled code has more than {0} bytes")]
+    TooLarge(u64),
+    /// The child process is not this version of this program.
+    #[error("the compiler is another version of this program")]
+    OtherVersion,
+    /// The child process could not be run.
+    #[error("the compiler could not be run: {0}")]
+    Io(#[from] std::io::Error),
+}
+
+/// Compiles modules. Cheap to clone, may be used on any thread.
+#[derive(Clone)]
+pub struct Compiler {
+    engine: Engine,
+    linker: Arc<Linker<Guest>>,
+}
+
+/// Code that is ready to run.
+#[derive(Clone)]
+pub struct Compiled {
+    pub(super) pre: InstancePre<Guest>,
+    pub(super) memory: ModuleExport,
+    pub(super) depth: ModuleExport,
+    pub(super) methods: BTreeMap<MethodName, ModuleExport>,
+}
+
+impl Compiler {
+    pub(super) fn new(engine: Engine, linker: Linker<Guest>) -> Self {
+        Self { engine, linker: Arc::new(linker) }
+    }
+
+    /// Compiles a module in this process, without bounds on time and memory: for modules that are
+    /// this program's own, and for tests.
+    ///
+    /// # Errors
+    /// [`CompileError::Refused`] or [`CompileError::Unfit`].
+    pub fn compile(&self, module: &[u8]) -> Result<Compiled, CompileError> {
+        self.load(&precompile(&self.engine, module)?)
+    }
+
+    /// Compiles a module in this process to bytes that a cache can keep.
+    ///
+    /// # Errors
+    /// [`CompileError::Refused`].
+    pub fn artifact(&self, module: &[u8]) -> Result<Artifact, CompileError> {
+        precompile(&self.engine, module)
+    }
+
+    /// Makes compiled code ready to run.
+    ///
+    /// # Errors
+    /// [`CompileError::Unfit`] when another version made it, or when it is not a class.
+    pub fn load(&self, artifact: &Artifact) -> Result<Compiled, CompileError> {
+        let unfit = |error: wasmtime::Error| CompileError::Unfit(format!("{error:#}"));
+        let module = artifact.module(&self.engine).map_err(unfit)?;
+        let pre = self.linker.instantiate_pre(&module).map_err(unfit)?;
+        let export = |name: &str| {
+            let index = module.get_export_index(name);
+            index.ok_or_else(|| CompileError::Unfit(format!("it does not export {name}")))
+        };
+        let (memory, depth) = (export(EXPORT_MEMORY)?, export(DEPTH_EXPORT)?);
+        Ok(Compiled { pre, memory, depth, methods: methods(&module) })
+    }
+}
+
+/// The exports that are methods.
+fn methods(module: &Module) -> BTreeMap<MethodName, ModuleExport> {
+    let named = |export: wasmtime::ExportType<'_>| {
+        let name = export.name().strip_prefix(METHOD_PREFIX)?;
+        let name = MethodName::new(name).ok()?;
+        Some((name, module.get_export_index(export.name())?))
+    };
+    module.exports().filter_map(named).collect()
+}
+
+/// The module's code as bytes.
+pub(super) fn precompile(engine: &Engine, module: &[u8]) -> Result<Artifact, CompileError> {
+    let bounded =
+        depth::bounded(module).map_err(|error| CompileError::Refused(error.to_string()))?;
+    let bytes = engine
+        .precompile_module(&bounded)
+        .map_err(|error| CompileError::Refused(format!("{error:#}")))?;
+    Ok(Artifact::trusted(bytes))
+}
