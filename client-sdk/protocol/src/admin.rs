@@ -1,0 +1,358 @@
+//! Questions of an operator, answered by the connected replica from what it has applied.
+//!
+//! They are not ordered and change nothing; their answers may lag behind other replicas.
+//! Invariant: every list is asked for with a limit and goes on after a place, so that no answer
+//! outgrows a frame.
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+use crate::{error::CodeHash, message::Position};
+
+/// A question.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum AdminRequest {
+    /// All classes.
+    ListClasses,
+    /// One class with its interface.
+    ShowClass {
+        /// The class.
+        class: String,
+    },
+    /// The module of a class.
+    GetClass {
+        /// The class.
+        class: String,
+    },
+    /// Objects, ordered by class and name.
+    ListObjects {
+        /// Only those of this class.
+        class: Option<String>,
+        /// Only those after this class and name.
+        after: Option<(String, String)>,
+        /// At most so many.
+        limit: u32,
+    },
+    /// One object with its state.
+    ShowObject {
+        /// Its class.
+        class: String,
+        /// Its name.
+        object: String,
+        /// At most so many entries, semaphores and timers each.
+        limit: u32,
+    },
+    /// Open invocations, by number.
+    ListInvocations {
+        /// Only those on objects of this class.
+        class: Option<String>,
+        /// Only those on objects of this name.
+        object: Option<String>,
+        /// Only those of this session.
+        session: Option<u64>,
+        /// Only those after this number.
+        after: u64,
+        /// At most so many.
+        limit: u32,
+    },
+    /// Open sessions, by number.
+    ListSessions {
+        /// Only those after this number.
+        after: u64,
+        /// At most so many.
+        limit: u32,
+    },
+    /// The replica's view of its group.
+    ClusterStatus,
+    /// What the replica has counted since it started.
+    Counters,
+}
+
+/// An answer; which one belongs to which question shows in the names.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum AdminReply {
+    /// To [`AdminRequest::ListClasses`].
+    Classes(Vec<ClassSummary>),
+    /// To [`AdminRequest::ShowClass`].
+    Class(ClassDetail),
+    /// To [`AdminRequest::GetClass`].
+    Module(Bytes),
+    /// To [`AdminRequest::ListObjects`]; true when there are more.
+    Objects(Vec<ObjectSummary>, bool),
+    /// To [`AdminRequest::ShowObject`].
+    Object(ObjectDetail),
+    /// To [`AdminRequest::ListInvocations`]; true when there are more.
+    Invocations(Vec<InvocationSummary>, bool),
+    /// To [`AdminRequest::ListSessions`]; true when there are more.
+    Sessions(Vec<SessionSummary>, bool),
+    /// To [`AdminRequest::ClusterStatus`].
+    Cluster(ClusterStatus),
+    /// To [`AdminRequest::Counters`]: names and values.
+    Counters(Vec<(String, u64)>),
+}
+
+/// Why a question has no answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+pub enum AdminError {
+    /// There is no such class.
+    #[error("class {class} is not loaded")]
+    ClassUnknown {
+        /// The class.
+        class: String,
+    },
+    /// There is no such object.
+    #[error("there is no object {class}/{object}")]
+    ObjectUnknown {
+        /// Its class.
+        class: String,
+        /// Its name.
+        object: String,
+    },
+    /// A name breaks the grammar, or a limit is out of range.
+    #[error("{message}")]
+    Invalid {
+        /// What is wrong, for people.
+        message: String,
+    },
+    /// The caller may not ask.
+    #[error("not allowed: {message}")]
+    Denied {
+        /// What is missing, for people.
+        message: String,
+    },
+    /// The replica cannot answer at the moment: it is busy or still starting.
+    #[error("{message}")]
+    Unavailable {
+        /// Why, for people.
+        message: String,
+    },
+}
+
+/// Where a class is on its way to being callable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ClassState {
+    /// Ordered, not yet compiled by a majority.
+    Pending,
+    /// Callable.
+    Ready,
+}
+
+/// A class in a list.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClassSummary {
+    /// Its name.
+    pub class: String,
+    /// Its code.
+    pub code: CodeHash,
+    /// Whether it can be called.
+    pub state: ClassState,
+    /// Length of its module, bytes.
+    pub module_bytes: u64,
+    /// How many objects it has.
+    pub objects: u64,
+}
+
+/// A class in detail.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClassDetail {
+    /// What a list says of it.
+    pub summary: ClassSummary,
+    /// The interface section of its module, as it stands in the module.
+    pub interface: Bytes,
+    /// How many suspended invocations hold on to which code.
+    pub pinned: Vec<PinnedCode>,
+}
+
+/// Suspended invocations of one code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PinnedCode {
+    /// The code.
+    pub code: CodeHash,
+    /// How many invocations run in it.
+    pub invocations: u64,
+}
+
+/// An object in a list.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ObjectSummary {
+    /// Its class.
+    pub class: String,
+    /// Its name.
+    pub object: String,
+    /// Its life.
+    pub incarnation: u64,
+    /// Keys and values of its store, bytes.
+    pub bytes: u64,
+    /// How many invocations wait in it.
+    pub waiters: u64,
+}
+
+/// An object in detail. Lists are cut at the limit of the question.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ObjectDetail {
+    /// What a list says of it.
+    pub summary: ObjectSummary,
+    /// Its store, by key; raw, as the class encodes it.
+    pub entries: Vec<StateEntry>,
+    /// Its semaphores, by name.
+    pub semaphores: Vec<SemaphoreDetail>,
+    /// Its timers and watches, by number.
+    pub timers: Vec<TimerSummary>,
+    /// Faults of its handlers, oldest first, as sentences.
+    pub faults: Vec<String>,
+    /// Whether one of the lists was cut.
+    pub more: bool,
+}
+
+/// One entry of an object's store.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StateEntry {
+    /// The key.
+    pub key: Bytes,
+    /// The value.
+    pub value: Bytes,
+}
+
+/// One semaphore.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SemaphoreDetail {
+    /// Its name.
+    pub name: Bytes,
+    /// Its count.
+    pub count: u64,
+    /// Invocations that wait for it, first to last.
+    pub waiters: Vec<u64>,
+    /// Its owned permits, oldest first.
+    pub owners: Vec<OwnerSummary>,
+}
+
+/// One owned permit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OwnerSummary {
+    /// The permit.
+    pub permit: u64,
+    /// Who owns it.
+    pub holder: PermitHolder,
+}
+
+/// The owner of a permit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PermitHolder {
+    /// An invocation.
+    Invocation(u64),
+    /// A session.
+    Session(u64),
+}
+
+/// A timer or a watch.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TimerSummary {
+    /// Its number.
+    pub alarm: u64,
+    /// What sets it off.
+    pub kind: TimerKind,
+    /// The handler that it starts.
+    pub handler: String,
+}
+
+/// What sets off a timer or a watch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum TimerKind {
+    /// Ordered time: nanoseconds since the Unix epoch.
+    At(u64),
+    /// The end of a session.
+    SessionOver(u64),
+}
+
+/// An open invocation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InvocationSummary {
+    /// Its number.
+    pub invocation: u64,
+    /// Class of its object.
+    pub class: String,
+    /// Its object.
+    pub object: String,
+    /// Its method or handler.
+    pub method: String,
+    /// The caller's session; none for a handler.
+    pub session: Option<u64>,
+    /// The number of its request; none for a handler.
+    pub request: Option<u64>,
+    /// Where it is.
+    pub state: InvocationState,
+    /// Its deadline: ordered time, nanoseconds since the Unix epoch.
+    pub deadline: Option<u64>,
+    /// Its journal, bytes.
+    pub journal_bytes: u64,
+    /// Whether it ignores its caller's fate.
+    pub detached: bool,
+}
+
+/// Where an open invocation is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum InvocationState {
+    /// It is about to run or runs.
+    Ready,
+    /// It waits for a permit of this semaphore.
+    Blocked {
+        /// Name of the semaphore.
+        semaphore: Bytes,
+        /// Since when: ordered time, nanoseconds since the Unix epoch.
+        since: u64,
+    },
+}
+
+/// An open session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionSummary {
+    /// Its number.
+    pub session: u64,
+    /// Who opened it.
+    pub principal: String,
+    /// Its timeout, nanoseconds.
+    pub timeout_ns: u64,
+    /// Number of its last admitted request.
+    pub last_admitted: u64,
+    /// Requests that are open.
+    pub open_requests: u64,
+    /// Replies that it has not acknowledged.
+    pub stored_replies: u64,
+    /// Events that it has not acknowledged.
+    pub events: u64,
+    /// Permits that it owns.
+    pub permits: u64,
+}
+
+/// A replica's view of its group.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClusterStatus {
+    /// The replica that answers.
+    pub replica: u64,
+    /// The cluster.
+    pub cluster: u128,
+    /// The replica that it takes for the leader.
+    pub leader: Option<u64>,
+    /// The ballot, as a line for people.
+    pub ballot: String,
+    /// First index that its log holds.
+    pub log_first: u64,
+    /// Index of the last decided entry.
+    pub log_decided: u64,
+    /// Index of the last entry that the kernel has handled.
+    pub log_applied: u64,
+    /// Where the kernel stands.
+    pub position: Position,
+    /// Ordered time, nanoseconds since the Unix epoch.
+    pub now: u64,
+    /// The 128-bit sum over the state at `position`, in hexadecimal digits.
+    pub state_hash: String,
+    /// The members of the group.
+    pub members: Vec<u64>,
+    /// The members that it is connected to.
+    pub connected: Vec<u64>,
+    /// Identity of the engine, as a line for people.
+    pub engine: String,
+    /// Version of the server.
+    pub server: String,
+}

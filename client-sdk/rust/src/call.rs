@@ -1,0 +1,200 @@
+//! Calls and reads: what was asked for, and the futures of their ends.
+//!
+//! `send` puts a call into the session's order at once; the future that it gives only waits. Awaiting
+//! a call does both, after waiting for room if too many are outstanding.
+//! Invariant: a future that is dropped before the end gives its call up.
+
+use std::{
+    future::{Future, IntoFuture},
+    pin::Pin,
+    task::{Context, Poll},
+    time::{Duration, Instant},
+};
+
+use gesmas_protocol::{Bytes, RequestBody};
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
+
+use crate::{
+    command::Ticket,
+    failure::{CallFailure, NotSentReason, UnknownReason},
+    handle::Session,
+    session::reads::ReadTarget,
+};
+
+/// Deadlines further away are none: a clock cannot count them, and nobody lives to see them.
+const DEADLINE_LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 3_600);
+
+fn after(deadline: Option<Duration>) -> Option<Instant> {
+    let deadline = deadline.filter(|deadline| *deadline <= DEADLINE_LONGEST);
+    deadline.map(|deadline| Instant::now() + deadline)
+}
+
+/// A request that is not made yet.
+#[derive(Debug)]
+#[must_use = "a call does nothing until it is sent or awaited"]
+pub struct Call {
+    pub(crate) session: Session,
+    pub(crate) body: RequestBody,
+    pub(crate) deadline: Option<Duration>,
+}
+
+impl Call {
+    /// Gives it a deadline of its own.
+    pub const fn deadline(mut self, deadline: Duration) -> Self {
+        self.deadline = Some(deadline);
+        self
+    }
+
+    /// Lets it wait for ever: until it ends, is dropped, or the session is over.
+    pub const fn without_deadline(mut self) -> Self {
+        self.deadline = None;
+        self
+    }
+
+    /// Makes the request: from here on it has its place in the order of the session.
+    ///
+    /// With too many outstanding, it is not made and the future says so.
+    pub fn send(self) -> PendingCall {
+        let deadline = after(self.deadline);
+        let permit = self.session.shared.permits.clone().try_acquire_owned();
+        match permit {
+            Ok(permit) => self.send_with(deadline, permit),
+            Err(_) => {
+                let outstanding = self.session.shared.outstanding as u64;
+                PendingCall::failed(self.session, NotSentReason::TooMany(outstanding))
+            }
+        }
+    }
+
+    fn send_with(self, deadline: Option<Instant>, permit: OwnedSemaphorePermit) -> PendingCall {
+        let (sender, receiver) = oneshot::channel();
+        let ticket = Ticket::Caller { sender, _permit: Some(permit) };
+        let number = self.session.enqueue(self.body, deadline, ticket);
+        PendingCall { session: self.session, number: Some(number), receiver }
+    }
+
+    async fn send_when_there_is_room(self) -> PendingCall {
+        let deadline = after(self.deadline);
+        let room = self.session.shared.permits.clone().acquire_owned();
+        let permit = match deadline {
+            None => room.await,
+            Some(deadline) => match tokio::time::timeout_at(deadline.into(), room).await {
+                Ok(permit) => permit,
+                Err(_) => return PendingCall::failed(self.session, NotSentReason::Deadline),
+            },
+        };
+        self.send_with(deadline, permit.expect("the permits of a session are never closed"))
+    }
+}
+
+impl IntoFuture for Call {
+    type Output = Result<Bytes, CallFailure>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(async move { self.send_when_there_is_room().await.await })
+    }
+}
+
+/// A request that is made. Dropping it gives the request up: it is cancelled in the cluster.
+#[derive(Debug)]
+#[must_use = "dropping a pending call cancels it"]
+pub struct PendingCall {
+    session: Session,
+    /// None once the end was heard.
+    number: Option<u64>,
+    receiver: oneshot::Receiver<Result<Bytes, CallFailure>>,
+}
+
+impl PendingCall {
+    fn failed(session: Session, reason: NotSentReason) -> Self {
+        let (sender, receiver) = oneshot::channel();
+        drop(sender.send(Err(CallFailure::NotSent(reason))));
+        Self { session, number: None, receiver }
+    }
+
+    /// Number of the request in its session; none when it was not made or has ended.
+    #[must_use]
+    pub const fn number(&self) -> Option<u64> {
+        self.number
+    }
+}
+
+impl Future for PendingCall {
+    type Output = Result<Bytes, CallFailure>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.receiver).poll(context).map(|end| {
+            self.number = None;
+            end.unwrap_or(Err(CallFailure::Unknown(UnknownReason::Closed)))
+        })
+    }
+}
+
+impl Drop for PendingCall {
+    fn drop(&mut self) {
+        if let Some(number) = self.number {
+            self.session.give_up(number);
+        }
+    }
+}
+
+/// A read that is not made yet.
+#[derive(Debug)]
+#[must_use = "a read does nothing until it is sent or awaited"]
+pub struct Read {
+    pub(crate) session: Session,
+    pub(crate) target: ReadTarget,
+    pub(crate) deadline: Option<Duration>,
+}
+
+impl Read {
+    /// Gives it a deadline of its own.
+    pub const fn deadline(mut self, deadline: Duration) -> Self {
+        self.deadline = Some(deadline);
+        self
+    }
+
+    /// Lets the replica answer from what it has, which may be old, but never older than what this
+    /// session has seen.
+    pub const fn stale(mut self) -> Self {
+        self.target.stale = true;
+        self
+    }
+
+    /// Makes the read: it sees all requests that the session made before.
+    pub fn send(self) -> PendingRead {
+        let deadline = after(self.deadline);
+        let (sender, receiver) = oneshot::channel();
+        let ticket = Ticket::Caller { sender, _permit: None };
+        self.session.enqueue_read(self.target, deadline, ticket);
+        PendingRead { receiver, _session: self.session }
+    }
+}
+
+impl IntoFuture for Read {
+    type Output = Result<Bytes, CallFailure>;
+    type IntoFuture = PendingRead;
+
+    fn into_future(self) -> Self::IntoFuture {
+        self.send()
+    }
+}
+
+/// A read that is made.
+#[derive(Debug)]
+#[must_use = "a read is for its result"]
+pub struct PendingRead {
+    receiver: oneshot::Receiver<Result<Bytes, CallFailure>>,
+    /// Keeps the session open.
+    _session: Session,
+}
+
+impl Future for PendingRead {
+    type Output = Result<Bytes, CallFailure>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let failure = Err(CallFailure::NotSent(NotSentReason::Closed));
+        Pin::new(&mut self.receiver).poll(context).map(|end| end.unwrap_or(failure))
+    }
+}

@@ -1,0 +1,174 @@
+//! Why things that a client asked for did not come to be.
+//!
+//! Invariant: a failure says what is known of the effect. [`CallFailure::Unknown`] is said whenever
+//! a request may have been admitted and its end was not heard; every other failure is certain.
+
+use std::io;
+
+use gesmas_protocol::{AdminError, CallError, ErrorMessage, FrameError, OverReason, Refusal};
+
+/// Why a call has no result.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CallFailure {
+    /// The request was admitted, and this is its end.
+    #[error(transparent)]
+    Failed(CallError),
+    /// The request was not admitted and never will be: it did nothing.
+    #[error(transparent)]
+    Refused(Refusal),
+    /// The request was sent and its end was not heard: it may or may not have taken effect.
+    #[error("the outcome is unknown: {0}")]
+    Unknown(UnknownReason),
+    /// The request was never sent: it did nothing.
+    #[error("the request was not sent: {0}")]
+    NotSent(NotSentReason),
+    /// The class was not loaded and could not be shipped: the request did nothing.
+    #[error("class {class} could not be shipped: {error}")]
+    Shipping {
+        /// The class.
+        class: String,
+        /// How the shipping ended.
+        error: CallError,
+    },
+}
+
+impl CallFailure {
+    /// Whether the request may have had an effect that nobody can tell.
+    #[must_use]
+    pub const fn is_unknown(&self) -> bool {
+        matches!(self, Self::Unknown(_))
+    }
+
+    /// Stable code, for programs.
+    #[must_use]
+    pub fn code(&self) -> &str {
+        match self {
+            Self::Failed(error) => error.code(),
+            Self::Refused(refusal) => refusal.code(),
+            Self::Unknown(_) => "unknown",
+            Self::NotSent(_) => "not-sent",
+            Self::Shipping { .. } => "shipping-failed",
+        }
+    }
+}
+
+/// Why an outcome is unknown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UnknownReason {
+    /// The deadline passed and no reply had come.
+    #[error("its deadline passed and no reply had come")]
+    Deadline,
+    /// The session ended.
+    #[error("its session is over ({0})")]
+    SessionOver(OverReason),
+    /// The reply is gone: another user of the session acknowledged it.
+    #[error("its reply is gone")]
+    Forgotten,
+    /// The client was shut down.
+    #[error("the client was shut down")]
+    Closed,
+}
+
+/// Why a request was never sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotSentReason {
+    /// The deadline passed first.
+    #[error("its deadline passed first")]
+    Deadline,
+    /// The session is over.
+    #[error("its session is over ({0})")]
+    SessionOver(OverReason),
+    /// Too many calls of the session are outstanding.
+    #[error("{0} calls of the session are outstanding")]
+    TooMany(u64),
+    /// It is larger than a frame may be.
+    #[error("it is larger than a frame may be")]
+    TooLarge,
+    /// The session was closed, or the client was shut down.
+    #[error("its session was closed")]
+    Closed,
+}
+
+/// Why there is no connection.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// No address was given.
+    #[error("no endpoint was given")]
+    NoEndpoint,
+    /// The operating system gave no randomness, and sessions need a nonce.
+    #[error("the operating system gave no randomness: {0}")]
+    Random(getrandom::Error),
+    /// The network failed.
+    #[error("{endpoint}: {error}")]
+    Network {
+        /// The address.
+        endpoint: String,
+        /// What failed.
+        error: io::Error,
+    },
+    /// The server sent something that is not the protocol.
+    #[error("{endpoint}: {error}")]
+    Protocol {
+        /// The address.
+        endpoint: String,
+        /// What is wrong with it.
+        error: FrameError,
+    },
+    /// The server did not want the connection.
+    #[error("{endpoint}: {error}")]
+    Rejected {
+        /// The address.
+        endpoint: String,
+        /// The server's word.
+        error: ErrorMessage,
+    },
+    /// The server answered the greeting with something else.
+    #[error("{endpoint}: the server did not answer the greeting")]
+    NoWelcome {
+        /// The address.
+        endpoint: String,
+    },
+    /// No endpoint could be reached in time.
+    #[error("no endpoint could be reached in time{}", .last.as_ref().map(|last| format!("; the last attempt: {last}")).unwrap_or_default())]
+    TimedOut {
+        /// What the last attempt ran into.
+        last: Option<String>,
+    },
+}
+
+/// Why a session was not opened.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum OpenError {
+    /// The cluster turned it away.
+    #[error("the session was refused: {0}")]
+    Refused(Refusal),
+    /// No answer came in time.
+    #[error("no replica opened the session in time")]
+    TimedOut,
+    /// The client was shut down.
+    #[error("the client was shut down")]
+    Closed,
+    /// The operating system gave no randomness, and sessions need a nonce.
+    #[error("the operating system gave no randomness")]
+    Random,
+}
+
+/// Why a question of an operator has no answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AdminFailure {
+    /// The replica said so.
+    #[error(transparent)]
+    Answered(AdminError),
+    /// The answer failed on its way.
+    #[error(transparent)]
+    Server(ErrorMessage),
+    /// The answer belongs to another question: the server and this client disagree.
+    #[error("the server answered another question")]
+    OtherAnswer,
+    /// No answer came in time.
+    #[error("no replica answered in time")]
+    TimedOut,
+    /// The client was shut down.
+    #[error("the client was shut down")]
+    Closed,
+}

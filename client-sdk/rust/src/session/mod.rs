@@ -1,0 +1,13 @@
+//! Sessions: the lease on the service, and all that is asked for under it.
+//!
+//! `core.rs` and the files below it are sans-IO; the hub feeds them.
+
+mod acknowledgements;
+pub(crate) mod core;
+mod keep_alives;
+pub(crate) mod pacing;
+mod pipeline;
+pub(crate) mod reads;
+mod refusal;
+#[cfg(test)]
+mod tests;

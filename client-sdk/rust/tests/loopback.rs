@@ -1,0 +1,301 @@
+//! The client over real sockets, against peers whose every word is scripted.
+//!
+//! Each test plays the replicas itself, so that it decides when a connection breaks and what was
+//! heard before. Clusters of real replicas are tested elsewhere (`tests/cluster`).
+
+use std::time::Duration;
+
+use gesmas_client::{
+    CallFailure, Client, LinkState, NotSentReason, SessionEvent, SessionState, UnknownReason,
+    protocol::{
+        BODY_MAX, Bytes, ClientMessage, Event, FrameDecoder, GoingAway, OverReason, Position,
+        Refusal, Refused, Reply, RequestBody, ServerMessage, SessionAttached, SessionOpened,
+        SessionOver, VERSION, Welcome,
+    },
+};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+};
+
+struct Replica {
+    listener: TcpListener,
+    endpoint: String,
+}
+
+impl Replica {
+    async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback has free ports");
+        let endpoint = listener.local_addr().expect("it is bound").to_string();
+        Self { listener, endpoint }
+    }
+
+    /// Takes the next connection and greets.
+    async fn accept(&self) -> Peer {
+        let (stream, _) = self.listener.accept().await.expect("the client connects");
+        let mut peer = Peer { stream, decoder: FrameDecoder::new(BODY_MAX) };
+        assert!(matches!(peer.hear().await, ClientMessage::Hello(_)));
+        peer.say(Welcome {
+            version: VERSION,
+            replica: 1,
+            cluster: 9,
+            frame_bytes: BODY_MAX,
+            argument_bytes: 1 << 20,
+            module_bytes: 1 << 20,
+            requests_per_session: 100,
+            session_timeout_max_ns: 1_000_000_000_000,
+            server: "script".into(),
+        })
+        .await;
+        peer
+    }
+}
+
+struct Peer {
+    stream: TcpStream,
+    decoder: FrameDecoder,
+}
+
+impl Peer {
+    /// The next message, signs of life apart.
+    async fn hear(&mut self) -> ClientMessage {
+        loop {
+            while let Some(frame) = self.decoder.poll().expect("the client sends frames") {
+                match ClientMessage::from_frame(&frame).expect("the client sends messages") {
+                    ClientMessage::KeepAlive(_) | ClientMessage::Acknowledge(_) => {}
+                    message => return message,
+                }
+            }
+            let mut bytes = [0; 4_096];
+            let count = self.stream.read(&mut bytes).await.expect("the client is there");
+            assert!(count > 0, "the client hung up");
+            self.decoder.push(&bytes[..count]);
+        }
+    }
+
+    async fn say(&mut self, message: impl Into<ServerMessage>) {
+        let mut bytes = Vec::new();
+        message.into().append_to(&mut bytes).expect("it fits");
+        self.stream.write_all(&bytes).await.expect("the client is there");
+    }
+
+    /// Lets a session be opened under a number.
+    async fn open(&mut self, session: u64) {
+        let message = self.hear().await;
+        let ClientMessage::OpenSession(open) = message else { panic!("an opening: {message:?}") };
+        let (correlation, timeout_ns) = (open.correlation, open.timeout_ns);
+        self.say(SessionOpened { correlation, session, timeout_ns }).await;
+    }
+
+    /// Hears a request and gives its session, its number and what it asks for.
+    async fn request(&mut self) -> (u64, u64, RequestBody) {
+        match self.hear().await {
+            ClientMessage::Request(request) => (request.session, request.number, request.body),
+            other => panic!("a request: {other:?}"),
+        }
+    }
+
+    async fn reply(&mut self, session: u64, number: u64, result: &'static str) {
+        let position = Position { epoch: 0, step: number };
+        let outcome = Ok(Bytes::from_static(result.as_bytes()));
+        self.say(Reply { session, number, position, outcome }).await;
+    }
+}
+
+async fn client<const COUNT: usize>(replicas: [&Replica; COUNT]) -> Client {
+    let endpoints = replicas.map(|replica| replica.endpoint.clone());
+    Client::builder().endpoints(endpoints).connect().await.expect("a replica answers")
+}
+
+/// Ends a test that would wait for ever.
+async fn bounded<T>(work: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(20), work).await.expect("the test comes to an end")
+}
+
+#[tokio::test]
+async fn a_broken_connection_is_replaced_and_calls_go_on_under_their_numbers() {
+    bounded(async {
+        let replica = Replica::start().await;
+        let (client, mut peer) = tokio::join!(client([&replica]), replica.accept());
+        let (session, ()) = tokio::join!(client.session().open(), peer.open(7));
+        let session = session.expect("it is opened");
+        let mut states = session.states();
+        assert_eq!(*states.borrow_and_update(), SessionState::Connected);
+
+        let one = session.call("Queue", "jobs", "consume", 1, vec![]).send();
+        let two = session.call("Queue", "jobs", "consume", 1, vec![]).send();
+        assert_eq!(peer.request().await.1, 1);
+        assert_eq!(peer.request().await.1, 2);
+        peer.reply(7, 2, "two").await;
+        assert_eq!(two.await, Ok(Bytes::from_static(b"two")));
+        drop(peer);
+
+        let mut peer = replica.accept().await;
+        let message = peer.hear().await;
+        let ClientMessage::AttachSession(attach) = message else { panic!("{message:?}") };
+        assert_eq!((attach.session, attach.seen.step), (7, 2));
+        assert_eq!(session.state(), SessionState::Suspended);
+        peer.say(SessionAttached { session: 7, last_admitted: 2 }).await;
+        assert_eq!(peer.request().await.1, 1);
+        peer.reply(7, 1, "one").await;
+        assert_eq!(one.await, Ok(Bytes::from_static(b"one")));
+        assert_eq!(session.state(), SessionState::Connected);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_server_that_goes_away_is_left_for_another() {
+    bounded(async {
+        let replicas = [Replica::start().await, Replica::start().await];
+        let connecting = client([&replicas[0], &replicas[1]]);
+        let greeting = async {
+            tokio::select! {
+                peer = replicas[0].accept() => (peer, 1),
+                peer = replicas[1].accept() => (peer, 0),
+            }
+        };
+        let (client, (mut peer, other)) = tokio::join!(connecting, greeting);
+        peer.say(GoingAway { reason: "maintenance".into() }).await;
+        let _peer = replicas[other].accept().await;
+        let other = LinkState::Connected(replicas[other].endpoint.clone());
+        let mut link = client.link();
+        link.wait_for(|state| *state == other).await.expect("the client lives");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn dropping_a_call_cancels_it_and_losing_the_session_says_unknown() {
+    bounded(async {
+        let replica = Replica::start().await;
+        let (client, mut peer) = tokio::join!(client([&replica]), replica.accept());
+        let (session, ()) = tokio::join!(client.session().open(), peer.open(7));
+        let session = session.expect("it is opened");
+        let guard = session.guard(3);
+        let dropped = session.call("Queue", "jobs", "consume", 1, vec![]).send();
+        let kept = session.call("Queue", "jobs", "consume", 1, vec![]).send();
+        peer.request().await;
+        peer.request().await;
+        drop(dropped);
+        let message = peer.hear().await;
+        let ClientMessage::Cancel(cancel) = message else { panic!("a cancel: {message:?}") };
+        assert_eq!((cancel.session, cancel.number, cancel.previous), (7, 1, 0));
+        assert!(!guard.is_lost());
+        peer.say(SessionOver { session: 7, reason: OverReason::Expired }).await;
+        let unknown = CallFailure::Unknown(UnknownReason::SessionOver(OverReason::Expired));
+        assert_eq!(kept.await, Err(unknown));
+        guard.lost().await;
+        let late = session.invoke("Queue", "jobs", "consume", 1, vec![]).await;
+        let unsent = CallFailure::NotSent(NotSentReason::SessionOver(OverReason::Expired));
+        assert_eq!(late, Err(unsent));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_missing_class_is_shipped_through_another_session_unseen_by_the_callers() {
+    bounded(async {
+        let replica = Replica::start().await;
+        let (client, mut peer) = tokio::join!(client([&replica]), replica.accept());
+        client.add_class("Queue", Bytes::from_static(b"code"));
+        let (session, ()) = tokio::join!(client.session().open(), peer.open(7));
+        let session = session.expect("it is opened");
+        let large = session.call("Queue", "jobs", "length", 1, vec![0; BODY_MAX as usize]);
+        assert_eq!(large.await, Err(CallFailure::NotSent(NotSentReason::TooLarge)));
+        let large = session.read("Queue", "x".repeat(BODY_MAX as usize), "length", 1, vec![]);
+        assert_eq!(large.await, Err(CallFailure::NotSent(NotSentReason::TooLarge)));
+        let calls = [2, 3].map(|_| session.call("Queue", "jobs", "length", 1, vec![]).send());
+        let class = || "Queue".to_owned();
+        for number in 2..=3 {
+            assert_eq!(peer.request().await.1, number, "1 was never sent");
+            let refusal = match number {
+                2 => Refusal::ClassUnknown { class: class() },
+                _ => Refusal::OutOfOrder { last: 0 },
+            };
+            peer.say(Refused { session: 7, number, refusal }).await;
+        }
+        peer.open(8).await;
+        let module = Bytes::from_static(b"code");
+        let put = RequestBody::PutClass { class: class(), module };
+        assert_eq!(peer.request().await, (8, 1, put));
+        peer.reply(8, 1, "").await;
+        for (number, call) in (2..=3).zip(calls) {
+            let (session, again, _) = peer.request().await;
+            assert_eq!((session, again), (7, number));
+            peer.reply(7, number, "0").await;
+            assert_eq!(call.await, Ok(Bytes::from_static(b"0")));
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn events_reach_their_consumer_and_closing_waits_for_the_cluster() {
+    bounded(async {
+        let replica = Replica::start().await;
+        let (client, mut peer) = tokio::join!(client([&replica]), replica.accept());
+        let (session, ()) = tokio::join!(client.session().open(), peer.open(7));
+        let session = session.expect("it is opened");
+        let mut events = session.events().expect("nobody has taken them");
+        assert!(session.events().is_none());
+        let position = Position { epoch: 0, step: 4 };
+        let payload = Bytes::from_static(b"watch out");
+        peer.say(Event { session: 7, number: 1, position, payload: payload.clone() }).await;
+        let event = SessionEvent::Event { number: 1, position, payload };
+        assert_eq!(events.next().await, Some(event));
+        let closing = async {
+            assert!(matches!(peer.hear().await, ClientMessage::CloseSession(_)));
+            peer.say(SessionOver { session: 7, reason: OverReason::Closed }).await;
+        };
+        let clone = session.clone();
+        tokio::join!(session.close(), closing);
+        let late = clone.invoke("Queue", "jobs", "consume", 1, vec![]).await;
+        assert_eq!(late, Err(CallFailure::NotSent(NotSentReason::Closed)));
+        assert_eq!(events.next().await, None);
+        client.shutdown().await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_client_without_servers_says_what_it_ran_into() {
+    let replica = Replica::start().await;
+    let endpoint = replica.endpoint.clone();
+    drop(replica);
+    let connecting =
+        Client::builder().endpoints([endpoint.clone()]).patience(Duration::from_millis(200));
+    let error = connecting.connect().await.expect_err("nobody listens");
+    assert!(error.to_string().contains(&endpoint), "{error}");
+}
+
+#[tokio::test]
+async fn many_calls_share_one_connection_within_what_the_server_takes() {
+    const CALLS: u64 = 10_000;
+    bounded(async {
+        let replica = Replica::start().await;
+        let (client, mut peer) = tokio::join!(client([&replica]), replica.accept());
+        let (session, ()) = tokio::join!(client.session().open(), peer.open(7));
+        let session = session.expect("it is opened");
+        let calls: Vec<_> =
+            (0..CALLS).map(|_| session.call("Counter", "c", "add", 1, vec![]).send()).collect();
+        let serving = async {
+            // The server takes 100: it is left waiting for its replies before more come.
+            for batch in 0..CALLS / 100 {
+                for place in 1..=100 {
+                    assert_eq!(peer.request().await.1, batch * 100 + place);
+                }
+                for place in 1..=100 {
+                    peer.reply(7, batch * 100 + place, "done").await;
+                }
+            }
+        };
+        let waiting = async {
+            for call in calls {
+                assert_eq!(call.await, Ok(Bytes::from_static(b"done")));
+            }
+        };
+        tokio::join!(serving, waiting);
+    })
+    .await;
+}
