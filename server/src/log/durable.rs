@@ -1,0 +1,331 @@
+//! The log at work: gathers the calls of a turn, makes them durable, and reads entries back.
+//!
+//! ```text
+//! record, record, …  →  sync: one write, one fdatasync  →  record, …
+//! ```
+//!
+//! Reads see calls at once, durable or not; whoever tells others about them must sync first.
+//! A turn in which nothing but decided indices changed costs no sync: they wait for the next turn
+//! that has something to say, since losing one is safe.
+//!
+//! Invariants: one fdatasync per turn; offsets only grow; after a failure nothing is written.
+//! Not here: opening (`recovery.rs`).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bytes::Bytes;
+
+use super::call::{self, Call, Instance, RecordedBallot};
+use super::error::LogError;
+use super::file_header::{FileHeader, HEADER_BYTES, Identity};
+use super::record::{self, MAX_RECORD_BYTES, RECORD_ALIGNMENT, RECORD_HEADER_BYTES};
+use super::repo::Repo;
+use super::state::{InstanceState, Place, Slot, State};
+
+/// The smallest file that makes sense: a header and some records.
+const MIN_FILE_BYTES: u64 = 4096;
+/// A turn's buffer larger than this is given back after use.
+const KEPT_BUFFER_BYTES: usize = 4 << 20;
+
+/// How a log is kept.
+#[derive(Clone, Copy, Debug)]
+pub struct LogSettings {
+    /// Whose log it is.
+    pub identity: Identity,
+    /// Bytes per file; a single turn that needs more gets a file of its own size.
+    pub file_bytes: u64,
+    /// Bytes of recent entries that are kept in memory.
+    pub cache_bytes: u64,
+    /// A number that clients cannot know, so that none can plant a false record in an entry.
+    pub salt: u64,
+}
+
+impl LogSettings {
+    pub(crate) fn check(&self) -> Result<(), LogError> {
+        if self.file_bytes < MIN_FILE_BYTES {
+            return Err(LogError::FileTooSmall { bytes: self.file_bytes, least: MIN_FILE_BYTES });
+        }
+        Ok(())
+    }
+
+    pub(crate) fn header(&self, number: u64, size: u64) -> FileHeader {
+        FileHeader { identity: self.identity, number, size, salt: self.salt }
+    }
+}
+
+/// The file that is being written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ActiveFile {
+    pub(crate) header: FileHeader,
+    /// Where the next record goes.
+    pub(crate) offset: u64,
+}
+
+/// The durable log of one replica, for all of its Paxos instances.
+pub struct Log {
+    repo: Box<dyn Repo>,
+    settings: LogSettings,
+    state: State,
+    active: ActiveFile,
+    next_sequence: u64,
+    /// Files after the active one that exist and hold nothing yet.
+    spares: BTreeMap<u64, FileHeader>,
+    /// The file that is being made ahead of its need, if any.
+    ahead: Option<FileHeader>,
+    /// The record of this turn: room for its header, then its calls.
+    turn: Vec<u8>,
+    /// Instances whose decided index is not in the files yet.
+    undecided_on_disk: BTreeSet<Instance>,
+    poison: Option<String>,
+}
+
+impl Log {
+    pub(crate) fn with(
+        repo: Box<dyn Repo>,
+        settings: LogSettings,
+        state: State,
+        active: ActiveFile,
+        next_sequence: u64,
+        spares: Vec<FileHeader>,
+    ) -> Self {
+        Self {
+            repo,
+            settings,
+            state,
+            active,
+            next_sequence,
+            spares: spares.into_iter().map(|header| (header.number, header)).collect(),
+            ahead: None,
+            turn: vec![0; RECORD_HEADER_BYTES],
+            undecided_on_disk: BTreeSet::new(),
+            poison: None,
+        }
+    }
+
+    /// Makes a change, which becomes durable with the next [`sync`](Self::sync) and all or nothing
+    /// with the other changes of its turn. Changes nothing if it fails.
+    pub fn record(&mut self, instance: Instance, call: &Call) -> Result<(), LogError> {
+        self.check_poison()?;
+        match call {
+            Call::Decided(index) => {
+                self.state.get_mut(instance).decided = *index;
+                self.undecided_on_disk.insert(instance);
+                return Ok(());
+            }
+            Call::AppendOnPrefix(from, _) => {
+                let before = self.state.get(instance);
+                let (first, end) = before.map_or((0, 0), |state| (state.first(), state.end()));
+                if *from < first {
+                    return Err(LogError::Compacted { index: *from, first });
+                }
+                if !self.state.truncate(instance, *from) {
+                    return Err(LogError::Hole { index: *from, end });
+                }
+            }
+            Call::Promise(ballot) => self.state.get_mut(instance).promise = Some(*ballot),
+            Call::AcceptedRound(ballot) => {
+                self.state.get_mut(instance).accepted_round = Some(*ballot);
+            }
+            Call::Trim(index) => self.state.trim(instance, *index),
+            Call::Compacted(index) => self.state.get_mut(instance).compacted = *index,
+            Call::StopSign(bytes) => self.state.get_mut(instance).stop_sign = bytes.clone(),
+            Call::Append(_) => {}
+        }
+        self.encode(instance, call);
+        Ok(())
+    }
+
+    /// Puts the call into the record of the turn and its entries into the index.
+    fn encode(&mut self, instance: Instance, call: &Call) {
+        let entries: &[Bytes] = match call {
+            Call::Append(entries) | Call::AppendOnPrefix(_, entries) => entries,
+            _ => &[],
+        };
+        let mut entries = entries.iter();
+        let state = &mut self.state;
+        call::encode(&mut self.turn, instance, call, |offset| {
+            let bytes = entries.next().expect("every entry is placed once").clone();
+            state.push(instance, Place { file: 0, offset: offset as u64 }, bytes);
+        });
+    }
+
+    /// True if something waits that others must not hear of before it is durable.
+    pub fn needs_sync(&self) -> bool {
+        self.turn.len() > RECORD_HEADER_BYTES
+    }
+
+    /// Bytes that wait. One record has room for 256 MiB; a driver of many groups ends its turn
+    /// before that, with a sync in between.
+    pub fn waiting_bytes(&self) -> u64 {
+        self.turn.len() as u64
+    }
+
+    /// Makes the turn durable. After an error the log is poisoned: the replica must stop, and what
+    /// really reached the disk is found out by opening the log again.
+    pub fn sync(&mut self) -> Result<(), LogError> {
+        self.check_poison()?;
+        if !self.needs_sync() {
+            return Ok(());
+        }
+        self.write_turn().inspect_err(|error| self.poison = Some(error.to_string()))
+    }
+
+    fn write_turn(&mut self) -> Result<(), LogError> {
+        for instance in std::mem::take(&mut self.undecided_on_disk) {
+            let state = self.state.get_mut(instance);
+            let stop_sign = u64::from(state.stop_sign.is_some());
+            assert!(state.decided <= state.end() + stop_sign, "what is decided is in the log");
+            let decided = Call::Decided(state.decided);
+            self.encode(instance, &decided);
+        }
+        let total = self.turn.len().next_multiple_of(RECORD_ALIGNMENT) as u64;
+        if total > MAX_RECORD_BYTES {
+            return Err(LogError::TurnTooLarge { bytes: total, limit: MAX_RECORD_BYTES });
+        }
+        if self.active.offset + total > self.active.header.size {
+            self.rotate(total)?;
+        }
+        let (file, offset) = (self.active.header.number, self.active.offset);
+        let seed = self.active.header.checksum_seed();
+        record::seal(&mut self.turn, seed, offset, self.next_sequence);
+        self.repo.write(file, offset, &self.turn)?;
+        self.repo.sync(file)?;
+        self.active.offset += total;
+        self.next_sequence += 1;
+        self.state.place(Place { file, offset });
+        self.turn.truncate(RECORD_HEADER_BYTES);
+        self.turn.shrink_to(KEPT_BUFFER_BYTES);
+        self.prepare_next_file();
+        Ok(())
+    }
+
+    /// Goes on in the next file, which will have room for `total` bytes.
+    fn rotate(&mut self, total: u64) -> Result<(), LogError> {
+        let number = self.active.header.number + 1;
+        let size = self.settings.file_bytes.max(HEADER_BYTES + total);
+        // A file that could not be made ahead is made again here, and it is this attempt that counts.
+        let ahead = self.ahead.take();
+        if self.repo.wait_created(number).unwrap_or(false) {
+            self.spares.insert(number, ahead.expect("only begun files are waited for"));
+        }
+        let header = match self.spares.remove(&number) {
+            Some(header) if header.size >= HEADER_BYTES + total => header,
+            _ => {
+                let header = self.settings.header(number, size);
+                self.repo.create(number, size, &header.encode())?;
+                header
+            }
+        };
+        self.active = ActiveFile { header, offset: HEADER_BYTES };
+        Ok(())
+    }
+
+    /// Begins to make the next file once the active one is half full, so that no turn waits for it.
+    fn prepare_next_file(&mut self) {
+        let number = self.active.header.number + 1;
+        let half_full = self.active.offset >= self.active.header.size / 2;
+        if half_full && self.ahead.is_none() && !self.spares.contains_key(&number) {
+            let header = self.settings.header(number, self.settings.file_bytes);
+            self.repo.create_ahead(number, header.size, &header.encode());
+            self.ahead = Some(header);
+        }
+    }
+
+    fn check_poison(&self) -> Result<(), LogError> {
+        match &self.poison {
+            Some(cause) => Err(LogError::Poisoned { cause: cause.clone() }),
+            None => Ok(()),
+        }
+    }
+
+    /// The entries from `from` up to, not including, `to`: as many as there are and as fit into
+    /// `max_bytes`, but at least one if there is one.
+    pub fn entries(
+        &mut self,
+        instance: Instance,
+        from: u64,
+        to: u64,
+        max_bytes: u64,
+    ) -> Result<Vec<Bytes>, LogError> {
+        let Some(state) = self.state.get(instance) else { return Ok(Vec::new()) };
+        if from < state.first() && from < to {
+            return Err(LogError::Compacted { index: from, first: state.first() });
+        }
+        let to = to.min(state.end());
+        let mut left = max_bytes;
+        let mut entries = Vec::new();
+        for index in from..to {
+            let slot = state.slot(index).expect("between first and end");
+            let length = u64::from(slot.length);
+            if length > left && !entries.is_empty() {
+                break;
+            }
+            left = left.saturating_sub(length);
+            entries.push(match &slot.cached {
+                Some(bytes) => bytes.clone(),
+                None => read_back(&mut *self.repo, slot)?,
+            });
+        }
+        Ok(entries)
+    }
+
+    /// The instances of which the log knows anything.
+    pub fn instances(&self) -> Vec<Instance> {
+        self.state.instances().map(|(instance, _)| instance).collect()
+    }
+
+    fn instance(&self, instance: Instance) -> Option<&InstanceState> {
+        self.state.get(instance)
+    }
+
+    /// The promise of an instance.
+    pub fn promise(&self, instance: Instance) -> Option<RecordedBallot> {
+        self.instance(instance).and_then(|state| state.promise)
+    }
+
+    /// The round in which an instance last accepted entries.
+    pub fn accepted_round(&self, instance: Instance) -> Option<RecordedBallot> {
+        self.instance(instance).and_then(|state| state.accepted_round)
+    }
+
+    /// The decided index of an instance.
+    pub fn decided(&self, instance: Instance) -> u64 {
+        self.instance(instance).map_or(0, |state| state.decided)
+    }
+
+    /// The compacted index of an instance.
+    pub fn compacted(&self, instance: Instance) -> u64 {
+        self.instance(instance).map_or(0, |state| state.compacted)
+    }
+
+    /// The mark that ends the configuration, if it was accepted.
+    pub fn stop_sign(&self, instance: Instance) -> Option<Bytes> {
+        self.instance(instance).and_then(|state| state.stop_sign.clone())
+    }
+
+    /// One past the index of the last entry of an instance.
+    pub fn end(&self, instance: Instance) -> u64 {
+        self.instance(instance).map_or(0, InstanceState::end)
+    }
+
+    /// The index of the first entry of an instance that is kept.
+    pub fn first(&self, instance: Instance) -> u64 {
+        self.instance(instance).map_or(0, InstanceState::first)
+    }
+
+    /// Bytes of recent entries that are held in memory.
+    pub fn cached_bytes(&self) -> u64 {
+        self.state.cached_bytes()
+    }
+}
+
+fn read_back(repo: &mut dyn Repo, slot: &Slot) -> Result<Bytes, LogError> {
+    let Place { file, offset } = slot.place;
+    assert_ne!(file, 0, "what is in no file yet is in memory");
+    let mut bytes = vec![0; slot.length as usize];
+    repo.read(file, offset, &mut bytes)?;
+    if crc32c::crc32c(&bytes) != slot.checksum {
+        return Err(LogError::EntryCorrupt { file, offset });
+    }
+    Ok(bytes.into())
+}

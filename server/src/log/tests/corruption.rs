@@ -1,0 +1,204 @@
+//! Damage of any kind: an error that names the place, or a clean shorter log; never wrong data.
+
+use super::super::repo::{Fault, FaultyRepo};
+use super::super::{Tail, verify};
+use super::*;
+
+/// A log of some turns over several files, its contents after each turn, and where its last record
+/// begins and ends: in the last file that is not all zeros.
+fn damaged_soon() -> (MemDisk, Vec<[Contents; 2]>, u64, std::ops::Range<usize>) {
+    let disk = MemDisk::new();
+    let mut log = create(&disk);
+    let mut after = run_turns(&mut log, 60);
+    let file = *disk.files().last().unwrap();
+    let start = report(&disk).files.last().unwrap().end;
+    log.record(FIRST, &Call::Promise(ballot(99))).unwrap();
+    log.record(FIRST, &Call::Append(vec![entry(99, 100)])).unwrap();
+    log.sync().unwrap();
+    after.push(both(&mut log));
+    drop(log);
+    assert_eq!(disk.files().last(), Some(&file), "the last record is in the same file");
+    let end = report(&disk).files.last().unwrap().end;
+    let place = |offset| usize::try_from(offset).unwrap();
+    (disk, after, file, place(start)..place(end))
+}
+
+/// What verification finds, also while a log has the disk open.
+fn report(disk: &MemDisk) -> super::super::Report {
+    let copy = copy(disk);
+    verify(&mut copy.open().unwrap(), Some(IDENTITY))
+}
+
+fn copy(disk: &MemDisk) -> MemDisk {
+    let copied = MemDisk::new();
+    let mut repo = copied.open().unwrap();
+    for file in disk.files() {
+        let bytes = disk.bytes(file);
+        repo.create(file, bytes.len() as u64, &bytes).unwrap();
+    }
+    copied
+}
+
+#[test]
+fn a_flipped_bit_anywhere_is_an_error_or_a_clean_shorter_log() {
+    let (disk, after, last_file, last_record) = damaged_soon();
+    let (mut refused, mut shorter, mut unharmed) = (0, 0, 0);
+    for file in disk.files() {
+        for at in 0..disk.bytes(file).len() {
+            let flip = |bytes: &mut Vec<u8>| bytes[at] ^= 1 << (at % 8);
+            disk.alter(file, flip);
+            match open(&disk) {
+                Err(error) => {
+                    refused += 1;
+                    let named = error.to_string().contains(&format!("file {file} "));
+                    assert!(named, "file {file}, byte {at}: {error}");
+                }
+                Ok(mut log) => {
+                    let found = both(&mut log);
+                    let in_last = file == last_file && last_record.contains(&at);
+                    if in_last {
+                        assert_eq!(found, after[after.len() - 2], "file {file}, byte {at}");
+                        shorter += 1;
+                    } else {
+                        assert_eq!(found, after[after.len() - 1], "file {file}, byte {at}");
+                        unharmed += 1;
+                    }
+                    drop(log);
+                    // Opening wiped what it took for the torn end.
+                    let fresh = damaged_soon().0;
+                    disk.alter(file, |bytes| *bytes = fresh.bytes(file));
+                    continue;
+                }
+            }
+            disk.alter(file, flip);
+        }
+    }
+    // The last record is the only one whose damage cannot be told from a torn write.
+    assert_eq!(shorter, last_record.len());
+    assert!(refused > 2000 && unharmed > 100, "{refused} refused, {unharmed} unharmed");
+}
+
+#[test]
+fn a_last_record_cut_short_anywhere_is_as_if_never_written() {
+    let (disk, after, file, last_record) = damaged_soon();
+    let whole = disk.bytes(file);
+    // The last byte of the record may be a zero of its padding, which is then not lost.
+    let written = whole[..last_record.end].iter().rposition(|byte| *byte != 0).unwrap() + 1;
+    for at in last_record.start..last_record.end {
+        disk.alter(file, |bytes| bytes[at..].fill(0));
+        let mut log = open(&disk).unwrap();
+        let expected = if at < written { after.len() - 2 } else { after.len() - 1 };
+        assert_eq!(both(&mut log), after[expected], "cut at {at}");
+        drop(log);
+        // A file that is shorter than it was made is no crash's work.
+        disk.alter(file, |bytes| bytes.truncate(at));
+        let error = open(&disk).err().unwrap();
+        assert!(matches!(error, LogError::WrongLength { file: f, .. } if f == file), "{error}");
+        disk.alter(file, |bytes| bytes.clone_from(&whole));
+    }
+}
+
+#[test]
+fn a_corrupt_middle_is_refused_with_its_place() {
+    let (disk, _, _, _) = damaged_soon();
+    let second = 64 + 32 + 128;
+    disk.alter(1, |bytes| bytes[second] ^= 1);
+    let error = open(&disk).err().unwrap();
+    assert!(
+        matches!(error, LogError::CorruptMiddle { file: 1, offset, later_file: 1, later_offset }
+            if offset <= second as u64 && later_offset > second as u64),
+        "{error}"
+    );
+    let report = report(&disk);
+    assert_eq!(report.problem.unwrap().to_string(), error.to_string());
+    assert_eq!(report.files, []);
+}
+
+#[test]
+fn a_file_whose_end_was_zeroed_is_refused_because_of_the_next() {
+    let (disk, _, _, _) = damaged_soon();
+    let end = usize::try_from(report(&disk).files[0].end).unwrap();
+    disk.alter(1, |bytes| bytes[end - 300..].fill(0));
+    let error = open(&disk).err().unwrap();
+    assert!(matches!(error, LogError::CorruptMiddle { file: 1, later_file: 2, .. }), "{error}");
+}
+
+#[test]
+fn missing_and_foreign_files_are_refused() {
+    let (disk, _, _, _) = damaged_soon();
+    let gone = copy(&disk);
+    gone.remove(2);
+    assert!(matches!(open(&gone), Err(LogError::FileMissing { file: 2, later: 3 })));
+    let gone = copy(&disk);
+    gone.remove(1);
+    assert!(matches!(open(&gone), Err(LogError::FileMissing { file: 1, later: 2 })));
+    let identity = Identity { replica: 3, ..IDENTITY };
+    let opened = Log::open(Box::new(disk.open().unwrap()), LogSettings { identity, ..SETTINGS });
+    assert!(matches!(opened, Err(LogError::WrongOwner { file: 1, found_replica: 2, .. })));
+    // A file under another number is not that file, whatever is in it.
+    let moved = copy(&disk);
+    moved.alter(2, |bytes| *bytes = disk.bytes(1));
+    assert!(matches!(open(&moved), Err(LogError::HeaderCorrupt { file: 2, .. })));
+}
+
+#[test]
+fn an_unknown_version_is_refused() {
+    let (disk, _, _, _) = damaged_soon();
+    disk.alter(1, |bytes| {
+        bytes[8] = 2;
+        let sum = crc32c::crc32c_append(crc32c::crc32c(&bytes[..12]), &bytes[16..64]);
+        bytes[12..16].copy_from_slice(&sum.to_le_bytes());
+    });
+    let error = open(&disk).err().unwrap();
+    assert!(matches!(error, LogError::UnknownVersion { file: 1, found: 2, known: 1 }), "{error}");
+}
+
+#[test]
+fn an_entry_cannot_pass_for_a_record() {
+    // The bytes of a whole log file, as an entry of another one, torn so that only they are left.
+    let (disk, _, _, _) = damaged_soon();
+    let planted = Bytes::from(disk.bytes(1));
+    let settings = LogSettings { salt: 1, file_bytes: 32 << 10, ..SETTINGS };
+    let victim = MemDisk::new();
+    let mut log = Log::create(Box::new(victim.open().unwrap()), settings).unwrap();
+    log.record(FIRST, &Call::Append(vec![planted])).unwrap();
+    log.sync().unwrap();
+    drop(log);
+    victim.alter(1, |bytes| bytes[64] ^= 1);
+    let log = Log::open(Box::new(victim.open().unwrap()), settings).unwrap();
+    assert_eq!(log.end(FIRST), 0);
+}
+
+#[test]
+fn an_entry_that_is_read_back_corrupt_is_an_error() {
+    let disk = MemDisk::new();
+    let settings = LogSettings { cache_bytes: 0, ..SETTINGS };
+    let mut log = Log::create(Box::new(disk.open().unwrap()), settings).unwrap();
+    log.record(FIRST, &Call::Append(vec![entry(1, 100), entry(2, 100)])).unwrap();
+    log.sync().unwrap();
+    drop(log);
+    let mut reads = 0;
+    let faulty = FaultyRepo::new(disk.open().unwrap(), move |operation| {
+        reads += u64::from(operation.length == 100);
+        if operation.length == 100 && reads == 2 { Fault::FlipBit(333) } else { Fault::None }
+    });
+    let mut log = Log::open(Box::new(faulty), settings).unwrap();
+    assert_eq!(log.entries(FIRST, 0, 1, u64::MAX).unwrap(), [entry(1, 100)]);
+    let error = log.entries(FIRST, 1, 2, u64::MAX).err().unwrap();
+    assert!(matches!(error, LogError::EntryCorrupt { file: 1, .. }), "{error}");
+}
+
+#[test]
+fn verification_reports_every_file_and_a_torn_end() {
+    let (disk, _, file, last_record) = damaged_soon();
+    let healthy = report(&disk);
+    assert!(healthy.problem.is_none());
+    assert_eq!(healthy.records, 61);
+    assert_eq!(healthy.entries, 121);
+    assert!(healthy.files.iter().all(|file| file.tail == Tail::Zeros && file.records > 0));
+    disk.alter(file, |bytes| bytes[last_record.start + 40] ^= 1);
+    let torn = report(&disk);
+    assert!(torn.problem.is_none());
+    assert_eq!(torn.records, 60);
+    assert_eq!(torn.files.last().unwrap().tail, Tail::Torn);
+}

@@ -1,0 +1,234 @@
+//! What a message must satisfy before omnipaxos sees it.
+//!
+//! omnipaxos trusts its peers: an unknown sender makes a leader index past its tables, an index
+//! past the log becomes a decided index without entries. Here every address, ballot and index that
+//! it relies on is checked against what an honest peer can send; anything else is a typed fault of
+//! that peer, and the node is unchanged.
+//!
+//! Not here: a peer that lies plausibly. Replicas trust each other's votes; Paxos does.
+
+use omnipaxos::ballot_leader_election::Ballot as PaxosBallot;
+use omnipaxos::messages::Message;
+use omnipaxos::messages::ballot_leader_election::{BLEMessage, HeartbeatMsg};
+use omnipaxos::messages::sequence_paxos::{AcceptSync, PaxosMessage, PaxosMsg, Promise};
+use omnipaxos::util::LogSync;
+
+use super::config::NodeConfig;
+use super::entry::LogEntry;
+use super::message::{MessageKind, PeerPaxosMessage};
+
+/// Ballot numbers stay below this, so that the next one can always be drawn.
+const MAX_BALLOT_NUMBER: u32 = 1 << 31;
+
+/// What is wrong with a message of a peer. It was ignored; the connection should be closed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PeerFault {
+    /// It is of another group or configuration.
+    #[error(
+        "replica {from} sent a message of group {group} in configuration {configuration}, this is \
+         another one"
+    )]
+    WrongInstance {
+        /// The sender.
+        from: u64,
+        /// The group of the message.
+        group: u32,
+        /// The configuration of the message.
+        configuration: u32,
+    },
+    /// The sender is not a member.
+    #[error("replica {from} is not a member of this configuration")]
+    UnknownSender {
+        /// The sender.
+        from: u64,
+    },
+    /// It is for another replica.
+    #[error("replica {from} sent a message that is for replica {to}")]
+    WrongReceiver {
+        /// The sender.
+        from: u64,
+        /// The receiver it names.
+        to: u64,
+    },
+    /// Replicas of this program never send that.
+    #[error("replica {from} sent a message of the kind {kind:?}, which replicas do not send")]
+    RefusedKind {
+        /// The sender.
+        from: u64,
+        /// The kind of the message.
+        kind: MessageKind,
+    },
+    /// It contradicts itself or what this replica knows.
+    #[error("replica {from} sent an impossible message of the kind {kind:?}: {reason}")]
+    Impossible {
+        /// The sender.
+        from: u64,
+        /// The kind of the message.
+        kind: MessageKind,
+        /// What is impossible.
+        reason: &'static str,
+    },
+}
+
+/// What a node knows of itself when a message arrives.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Knowledge {
+    pub(crate) promise: PaxosBallot,
+    pub(crate) accepted: usize,
+    pub(crate) decided: usize,
+    /// In the accept phase, as leader or follower.
+    pub(crate) accepting: bool,
+}
+
+/// Checks whether the message is of this instance, from a member, and to this replica.
+pub(crate) fn check_address(
+    config: &NodeConfig,
+    message: &PeerPaxosMessage,
+) -> Result<(), PeerFault> {
+    let from = message.from();
+    if message.group != config.group || message.configuration != config.configuration {
+        return Err(PeerFault::WrongInstance {
+            from,
+            group: message.group,
+            configuration: message.configuration,
+        });
+    }
+    if from == config.replica || !config.members.contains(&from) {
+        return Err(PeerFault::UnknownSender { from });
+    }
+    if message.to() != config.replica {
+        return Err(PeerFault::WrongReceiver { from, to: message.to() });
+    }
+    Ok(())
+}
+
+/// Refuses kinds that no replica of this program sends: nothing is forwarded or compacted through
+/// omnipaxos, and reconfiguration is not offered.
+pub(crate) fn check_kind(message: &PeerPaxosMessage) -> Result<(), PeerFault> {
+    let kind = message.kind();
+    match kind {
+        MessageKind::ProposalForward
+        | MessageKind::Compaction
+        | MessageKind::AcceptStopSign
+        | MessageKind::ForwardStopSign => {
+            Err(PeerFault::RefusedKind { from: message.from(), kind })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Checks ballots and indices.
+pub(crate) fn check_content(
+    config: &NodeConfig,
+    message: &PeerPaxosMessage,
+    knowledge: &Knowledge,
+) -> Result<(), PeerFault> {
+    let checked = match &message.message {
+        Message::SequencePaxos(message) => check_paxos(config, message, knowledge),
+        Message::BLE(message) => check_heartbeat(config, message),
+    };
+    checked.map_err(|reason| PeerFault::Impossible {
+        from: message.from(),
+        kind: message.kind(),
+        reason,
+    })
+}
+
+/// True for entries that do not continue this log, in a message that would be used if its receiver
+/// were preparing. An honest peer's is late: its receiver has begun to recover meanwhile, and would
+/// not use it. So it is dropped and nobody is blamed; whoever waits for it asks again.
+pub(crate) fn is_out_of_place(message: &PeerPaxosMessage, knowledge: &Knowledge) -> bool {
+    let Message::SequencePaxos(message) = &message.message else { return false };
+    let (ballot, sync) = match &message.msg {
+        PaxosMsg::AcceptSync(sync) => (sync.n, &sync.log_sync),
+        PaxosMsg::Promise(Promise { n, log_sync: Some(sync), .. }) => (*n, sync),
+        _ => return false,
+    };
+    let may_be_used = ballot == knowledge.promise && !knowledge.accepting;
+    may_be_used && !(knowledge.decided..=knowledge.accepted).contains(&sync.sync_idx)
+}
+
+fn check_paxos(
+    config: &NodeConfig,
+    message: &PaxosMessage<LogEntry>,
+    knowledge: &Knowledge,
+) -> Result<(), &'static str> {
+    let leader_is_sender = |ballot: PaxosBallot| {
+        check_ballot(config, ballot)?;
+        require(ballot.pid == message.from, "the ballot is not the sender's")
+    };
+    match &message.msg {
+        PaxosMsg::PrepareReq(request) => check_ballot_or_none(config, request.n),
+        PaxosMsg::Prepare(prepare) => {
+            leader_is_sender(prepare.n)?;
+            check_ballot_or_none(config, prepare.n_accepted)
+        }
+        PaxosMsg::Promise(promise) => check_promise(config, promise),
+        PaxosMsg::AcceptSync(sync) => {
+            leader_is_sender(sync.n)?;
+            check_accept_sync(sync)
+        }
+        PaxosMsg::AcceptDecide(accept) => leader_is_sender(accept.n),
+        PaxosMsg::Decide(decide) => leader_is_sender(decide.n),
+        PaxosMsg::Accepted(accepted) => {
+            check_ballot(config, accepted.n)?;
+            require(
+                accepted.n != knowledge.promise || accepted.accepted_idx <= knowledge.accepted,
+                "it accepted more than this leader has",
+            )
+        }
+        PaxosMsg::NotAccepted(refusal) => check_ballot(config, refusal.n),
+        // Refused by kind; what they carry is looked at no further when that check is off.
+        PaxosMsg::ProposalForward(_)
+        | PaxosMsg::Compaction(_)
+        | PaxosMsg::AcceptStopSign(_)
+        | PaxosMsg::ForwardStopSign(_) => Ok(()),
+    }
+}
+
+fn check_promise(config: &NodeConfig, promise: &Promise<LogEntry>) -> Result<(), &'static str> {
+    check_ballot(config, promise.n)?;
+    check_ballot_or_none(config, promise.n_accepted)?;
+    require(promise.decided_idx <= promise.accepted_idx, "more is decided than accepted")?;
+    promise.log_sync.as_ref().map_or(Ok(()), check_log_sync)
+}
+
+fn check_accept_sync(sync: &AcceptSync<LogEntry>) -> Result<(), &'static str> {
+    check_log_sync(&sync.log_sync)?;
+    require(
+        sync.decided_idx <= sync.log_sync.sync_idx + sync.log_sync.suffix.len(),
+        "more is decided than the leader has",
+    )
+}
+
+fn check_log_sync(sync: &LogSync<LogEntry>) -> Result<(), &'static str> {
+    require(sync.decided_snapshot.is_none(), "it carries a snapshot")?;
+    require(sync.stopsign.is_none(), "it ends the configuration")?;
+    require(sync.sync_idx.checked_add(sync.suffix.len()).is_some(), "its indices overflow")
+}
+
+fn check_heartbeat(config: &NodeConfig, message: &BLEMessage) -> Result<(), &'static str> {
+    match &message.msg {
+        HeartbeatMsg::Request(_) => Ok(()),
+        HeartbeatMsg::Reply(reply) => {
+            check_ballot(config, reply.ballot)?;
+            check_ballot(config, reply.leader)?;
+            require(reply.ballot.pid == message.from, "the ballot is not the sender's")
+        }
+    }
+}
+
+/// The ballot that stands for none is the default one, of replica 0.
+fn check_ballot_or_none(config: &NodeConfig, ballot: PaxosBallot) -> Result<(), &'static str> {
+    if ballot == PaxosBallot::default() { Ok(()) } else { check_ballot(config, ballot) }
+}
+
+fn check_ballot(config: &NodeConfig, ballot: PaxosBallot) -> Result<(), &'static str> {
+    require(ballot.config_id == config.configuration, "the ballot is of another configuration")?;
+    require(config.members.contains(&ballot.pid), "the ballot is of no member")?;
+    require(ballot.n < MAX_BALLOT_NUMBER, "the ballot's number is out of range")
+}
+
+fn require(holds: bool, reason: &'static str) -> Result<(), &'static str> {
+    if holds { Ok(()) } else { Err(reason) }
+}

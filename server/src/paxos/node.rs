@@ -1,0 +1,337 @@
+//! A node: omnipaxos with what it needs to be safe.
+//!
+//! Workarounds, each with a named test:
+//! - Outgoing messages are taken before and after every Promise (`drain_around_promises`).
+//! - No snapshots inside omnipaxos (`entry.rs`), so none of its delta snapshots.
+//! - Only a leader in its accept phase appends (`append_only_while_leading`): nothing ever waits in
+//!   omnipaxos, and the index of an entry is known at once.
+//! - Messages are checked before omnipaxos sees them (`gate.rs`).
+//! - A connection that was lost is reported on both ends (`reconnected`): omnipaxos never repeats
+//!   an AcceptDecide that was lost without a later one to show it.
+//!
+//! Invariants:
+//! - No input between `take_early_messages` and `take_late_messages`.
+//! - Messages to one peer keep their order across the two, so that nothing overtakes.
+//! - After an error of the log the node is stopped for good.
+//!
+//! Known limit: a follower that is far behind gets one message with all entries it lacks. If that
+//! exceeds a frame, encoding reports it and the follower cannot catch up through the log.
+
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+use bytes::Bytes;
+use omnipaxos::OmniPaxos;
+use omnipaxos::messages::Message;
+
+use super::ballot::Ballot;
+use super::config::{ConfigError, NodeConfig};
+use super::entry::{LogEntry, MAX_ENTRY_BYTES};
+use super::gate::{self, Knowledge, PeerFault};
+use super::message::{self, MessageKind, PeerPaxosMessage};
+use super::storage::{Aside, InstanceStorage, SharedLog, StorageStopped, lock};
+use crate::log::LogError;
+
+/// The most bytes that may be appended in one turn: they travel in one frame.
+const MAX_TURN_BYTES: usize = 2 * MAX_ENTRY_BYTES;
+/// The most entries that may be appended in one turn, for the same reason.
+const MAX_TURN_ENTRIES: usize = 64 << 10;
+
+/// Why a node cannot go on, or refused an input.
+#[derive(Debug, thiserror::Error)]
+pub enum NodeError {
+    /// The configuration cannot be used.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// A peer sent what it must not. The node goes on; close the connection.
+    #[error(transparent)]
+    Peer(#[from] PeerFault),
+    /// The log failed. The replica must stop.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// The node stopped at an earlier failure.
+    #[error("the node stopped after an earlier failure of its log; restart the replica")]
+    Stopped,
+}
+
+/// Why an entry was not appended. Nothing happened in every case.
+#[derive(Debug, thiserror::Error)]
+pub enum AppendError {
+    /// This replica does not lead, or not yet.
+    #[error("this replica does not lead")]
+    NotLeading,
+    /// The entry is too large.
+    #[error("an entry has at most {MAX_ENTRY_BYTES} bytes, this one has {bytes}")]
+    TooLarge {
+        /// Its size.
+        bytes: usize,
+    },
+    /// This turn has taken as much as it can; try again in the next.
+    #[error("this turn has no room left, append in the next one")]
+    TurnFull,
+    /// The node cannot go on.
+    #[error(transparent)]
+    Node(#[from] NodeError),
+}
+
+/// The leader as a node sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Leader {
+    /// The replica.
+    pub replica: u64,
+    /// The ballot that this node has promised to it.
+    pub ballot: Ballot,
+    /// True once this node accepts entries under that ballot.
+    pub accepting: bool,
+}
+
+/// Where the node is in its turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Turn {
+    /// Inputs are taken.
+    Open,
+    /// Early messages have left; the log must become durable.
+    Closing,
+}
+
+/// One group in one configuration, on one replica.
+pub struct Node {
+    config: NodeConfig,
+    log: SharedLog,
+    paxos: OmniPaxos<LogEntry, InstanceStorage>,
+    aside: Aside,
+    stopped: bool,
+    turn: Turn,
+    /// Messages of this turn that have been taken from omnipaxos, in order.
+    outgoing: Vec<Message<LogEntry>>,
+    appended_bytes: usize,
+    appended_entries: usize,
+}
+
+impl Node {
+    /// Starts a node from what the log holds, or anew if the log does not know its instance.
+    ///
+    /// Entries below `decided_index` can be read at once. It may be lower than before a crash; a
+    /// leader decides the rest again. The node's first messages ask its peers for their leader.
+    pub fn recover(config: NodeConfig, log: &SharedLog) -> Result<Self, NodeError> {
+        config.check()?;
+        let aside = Aside::default();
+        let storage =
+            InstanceStorage { log: log.clone(), instance: config.instance(), aside: aside.clone() };
+        let build = AssertUnwindSafe(|| config.for_omnipaxos().build(storage));
+        let paxos = match catch_unwind(build) {
+            Ok(built) => built.expect("the configuration was checked"),
+            Err(panic) => return Err(failure(&aside, panic)),
+        };
+        Ok(Self {
+            config,
+            log: log.clone(),
+            paxos,
+            aside,
+            stopped: false,
+            turn: Turn::Open,
+            outgoing: Vec::new(),
+            appended_bytes: 0,
+            appended_entries: 0,
+        })
+    }
+
+    /// Handles a message of a peer.
+    pub fn handle_message(&mut self, message: PeerPaxosMessage) -> Result<(), NodeError> {
+        self.begin_input()?;
+        let workarounds = self.config.workarounds;
+        if workarounds.check_messages {
+            gate::check_address(&self.config, &message)?;
+        }
+        if workarounds.refuse_foreign_proposals {
+            gate::check_kind(&message)?;
+        }
+        if workarounds.check_messages {
+            let knowledge = self.knowledge();
+            gate::check_content(&self.config, &message, &knowledge)?;
+            if gate::is_out_of_place(&message, &knowledge) {
+                return Ok(());
+            }
+        }
+        let drain = workarounds.drain_around_promises && message.kind() == MessageKind::Promise;
+        if drain {
+            self.collect();
+        }
+        self.run(|paxos| paxos.handle_incoming(message.message))?;
+        if drain {
+            self.collect();
+        }
+        Ok(())
+    }
+
+    /// Appends an entry and returns its index. The entry is decided at that index or not at all;
+    /// while `promised_ballot` is unchanged nothing else can be decided there.
+    pub fn append(&mut self, entry: Bytes) -> Result<u64, AppendError> {
+        self.begin_input()?;
+        if self.config.workarounds.append_only_while_leading && !self.is_leading() {
+            return Err(AppendError::NotLeading);
+        }
+        let bytes = entry.len();
+        if bytes > MAX_ENTRY_BYTES {
+            return Err(AppendError::TooLarge { bytes });
+        }
+        if self.appended_bytes + bytes > MAX_TURN_BYTES || self.appended_entries == MAX_TURN_ENTRIES
+        {
+            return Err(AppendError::TurnFull);
+        }
+        self.appended_bytes += bytes;
+        self.appended_entries += 1;
+        let index = self.accepted_index();
+        let outcome = self.run(|paxos| paxos.append(LogEntry(entry)))?;
+        // Only a stop sign seals a configuration, and none is ever accepted.
+        outcome.expect("the configuration is not sealed");
+        Ok(index)
+    }
+
+    /// Lets one tick of the driver's clock pass.
+    pub fn tick(&mut self) -> Result<(), NodeError> {
+        self.begin_input()?;
+        self.run(OmniPaxos::tick)
+    }
+
+    /// The connection with a member was made anew, and messages may have been lost, in either
+    /// direction. Both ends must call this, before they handle a message of the new connection.
+    pub fn reconnected(&mut self, peer: u64) -> Result<(), NodeError> {
+        self.begin_input()?;
+        let member = peer != self.config.replica && self.config.members.contains(&peer);
+        assert!(member, "only members of the configuration are connected");
+        self.run(|paxos| paxos.reconnected(peer))
+    }
+
+    /// Ends the inputs of the turn, and returns what may be sent before the log is durable.
+    pub fn take_early_messages(&mut self) -> Vec<PeerPaxosMessage> {
+        assert_eq!(self.turn, Turn::Open, "a turn is closed once");
+        self.turn = Turn::Closing;
+        if self.stopped {
+            // Its state is half-changed, and nobody must hear of it.
+            self.outgoing.clear();
+            return Vec::new();
+        }
+        self.collect();
+        let mut early = Vec::new();
+        // Nothing may overtake: the first message to a peer that must wait holds back all later
+        // ones to that peer. Ids are small, so a bit stands for each.
+        let mut held_back: u128 = 0;
+        for message in std::mem::take(&mut self.outgoing) {
+            let kind = message::kind(&message);
+            let peer = 1u128 << message.get_receiver();
+            if kind.is_early() && held_back & peer == 0 {
+                early.push(self.address(message));
+            } else {
+                if !kind.is_heartbeat() {
+                    held_back |= peer;
+                }
+                self.outgoing.push(message);
+            }
+        }
+        early
+    }
+
+    /// Returns the rest of the messages, once the log is durable, and begins the next turn.
+    pub fn take_late_messages(&mut self) -> Vec<PeerPaxosMessage> {
+        assert_eq!(self.turn, Turn::Closing, "early messages are taken first");
+        assert!(
+            self.stopped || !lock(&self.log).needs_sync(),
+            "late messages wait until the log is durable"
+        );
+        self.turn = Turn::Open;
+        self.appended_bytes = 0;
+        self.appended_entries = 0;
+        let late = std::mem::take(&mut self.outgoing);
+        late.into_iter().map(|message| self.address(message)).collect()
+    }
+
+    /// Whom this node has promised to follow, if anybody.
+    pub fn leader(&self) -> Option<Leader> {
+        let (replica, accepting) = self.paxos.get_current_leader()?;
+        Some(Leader { replica, ballot: self.promised_ballot(), accepting })
+    }
+
+    /// True while this replica leads and may append.
+    pub fn is_leading(&self) -> bool {
+        self.paxos.get_current_leader() == Some((self.config.replica, true))
+    }
+
+    /// The highest ballot that this node has promised.
+    pub fn promised_ballot(&self) -> Ballot {
+        self.paxos.get_promise().into()
+    }
+
+    /// One past the last entry that is decided, as far as this node knows.
+    pub fn decided_index(&self) -> u64 {
+        self.paxos.get_decided_idx() as u64
+    }
+
+    /// One past the last entry in this node's log.
+    pub fn accepted_index(&self) -> u64 {
+        self.paxos.get_accepted_idx() as u64
+    }
+
+    /// How the node was set up.
+    pub fn config(&self) -> &NodeConfig {
+        &self.config
+    }
+
+    /// Decided entries from `from` on, with their indices: at most `max_entries`, and as many as
+    /// fit into `max_bytes`, but at least one if there is one.
+    pub fn read_decided(
+        &self,
+        from: u64,
+        max_entries: usize,
+        max_bytes: u64,
+    ) -> Result<Vec<(u64, Bytes)>, NodeError> {
+        let to = self.decided_index().min(from.saturating_add(max_entries as u64));
+        if from >= to {
+            return Ok(Vec::new());
+        }
+        let entries = lock(&self.log).entries(self.config.instance(), from, to, max_bytes)?;
+        Ok((from..).zip(entries).collect())
+    }
+
+    fn begin_input(&self) -> Result<(), NodeError> {
+        assert_eq!(self.turn, Turn::Open, "no input until the log is durable");
+        if self.stopped { Err(NodeError::Stopped) } else { Ok(()) }
+    }
+
+    fn knowledge(&self) -> Knowledge {
+        Knowledge {
+            promise: self.paxos.get_promise(),
+            accepted: self.paxos.get_accepted_idx(),
+            decided: self.paxos.get_decided_idx(),
+            accepting: self.paxos.get_current_leader().is_some_and(|(_, accepting)| accepting),
+        }
+    }
+
+    fn collect(&mut self) {
+        self.paxos.take_outgoing_messages(&mut self.outgoing);
+    }
+
+    fn address(&self, message: Message<LogEntry>) -> PeerPaxosMessage {
+        let (group, configuration) = (self.config.group, self.config.configuration);
+        PeerPaxosMessage { group, configuration, message }
+    }
+
+    /// Calls omnipaxos, and stops the node if the log failed below it.
+    fn run<T>(
+        &mut self,
+        call: impl FnOnce(&mut OmniPaxos<LogEntry, InstanceStorage>) -> T,
+    ) -> Result<T, NodeError> {
+        let paxos = &mut self.paxos;
+        catch_unwind(AssertUnwindSafe(|| call(paxos))).map_err(|panic| {
+            self.stopped = true;
+            failure(&self.aside, panic)
+        })
+    }
+}
+
+/// The error that was put aside when the stack was unwound; a panic of any other origin goes on.
+fn failure(aside: &Aside, panic: Box<dyn std::any::Any + Send>) -> NodeError {
+    if !panic.is::<StorageStopped>() {
+        resume_unwind(panic);
+    }
+    NodeError::Log(aside.take().expect("the error was put aside before the stack was unwound"))
+}

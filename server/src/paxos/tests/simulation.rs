@@ -1,0 +1,206 @@
+//! Random runs: lost messages, connections made anew, splits, power cuts at every point of a turn.
+//!
+//! Each seed replays. A run is bad if the checker complains, if the replicas do not agree in the
+//! end where they have to, or if omnipaxos runs into one of its own assertions.
+
+use std::collections::BTreeSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use ::bytes::Bytes;
+
+use super::super::{AppendError, Workarounds};
+use super::cluster::{Choices, Cluster, Setup};
+
+#[derive(Clone, Copy, Debug)]
+struct Faults {
+    /// Single messages that vanish, which a transport must never do, per mille.
+    lost_messages: u64,
+    /// Connections made anew, per mille of turns.
+    reconnections: u64,
+    /// Pairs of replicas that lose touch or find each other again, per mille of steps.
+    splits: u64,
+    /// Power cuts, per mille of turns.
+    crashes: u64,
+    /// The replicas must agree once the faults stop.
+    must_settle: bool,
+}
+
+const LOSSY: Faults =
+    Faults { lost_messages: 30, reconnections: 0, splits: 0, crashes: 0, must_settle: false };
+const CRASHES: Faults =
+    Faults { lost_messages: 0, reconnections: 15, splits: 8, crashes: 8, must_settle: true };
+
+struct Run<'a> {
+    cluster: Cluster,
+    choices: Choices,
+    faults: &'a Faults,
+    next: u64,
+    crashes: u64,
+    /// Pairs that are out of touch, the lower first.
+    split: BTreeSet<(usize, usize)>,
+}
+
+impl Run<'_> {
+    fn append_some(&mut self, at: usize, most: u64) {
+        for _ in 0..self.choices.below(most + 1) {
+            let length = usize::try_from(self.choices.below(120)).unwrap();
+            let mut entry = self.next.to_le_bytes().to_vec();
+            entry.resize(8 + length, 7);
+            self.next += 1;
+            let node = &mut self.cluster.running(at).unwrap().node;
+            match node.append(Bytes::from(entry)) {
+                Ok(index) => assert_eq!(index + 1, node.accepted_index()),
+                Err(AppendError::NotLeading) => {}
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+
+    /// The inputs of one turn.
+    fn inputs(&mut self, at: usize) {
+        if self.choices.chance(400) {
+            self.cluster.running(at).unwrap().node.tick().unwrap();
+        }
+        self.append_some(at, 2);
+        for from in 0..self.cluster.replicas.len() {
+            for _ in 0..self.choices.below(4) {
+                let Some(message) = self.cluster.links[from][at].pop_front() else { break };
+                if self.choices.chance(self.faults.lost_messages) {
+                    continue;
+                }
+                self.cluster.running(at).unwrap().node.handle_message(message).unwrap();
+                if self.choices.chance(300) {
+                    self.append_some(at, 1);
+                }
+            }
+        }
+        self.append_some(at, 2);
+    }
+
+    /// One turn, in which the power may fail before or after the early messages have left, at the
+    /// write or at the sync.
+    fn turn(&mut self, at: usize) {
+        self.inputs(at);
+        if !self.choices.chance(self.faults.crashes) {
+            return self.cluster.end_turn(at);
+        }
+        self.crashes += 1;
+        let early = self.cluster.running(at).unwrap().node.take_early_messages();
+        if self.choices.chance(700) {
+            self.cluster.send(early);
+        }
+        if self.choices.chance(700) {
+            let steps = self.choices.below(3);
+            self.cluster.replicas[at].disk.fail_after(steps);
+            // It may also succeed: then the power fails before the late messages leave.
+            drop(super::super::sync(&self.cluster.running(at).unwrap().log));
+        }
+        self.cluster.crash(at, &mut self.choices);
+        for peer in 0..self.cluster.replicas.len() {
+            self.cluster.links[peer][at].clear();
+            // What has left may still arrive, all of it or a beginning.
+            let kept = self.choices.below(12);
+            self.cluster.links[at][peer].truncate(usize::try_from(kept).unwrap());
+        }
+    }
+
+    /// Lets a pair of replicas lose touch, or find each other again.
+    fn split_or_heal(&mut self, pair: (usize, usize)) {
+        if !self.split.insert(pair) {
+            self.split.remove(&pair);
+            self.cluster.reconnect(pair.0, pair.1);
+        }
+    }
+
+    fn step(&mut self) -> Result<(), String> {
+        let members = self.cluster.replicas.len() as u64;
+        let at = usize::try_from(self.choices.below(members)).unwrap();
+        if self.cluster.running(at).is_some() {
+            self.turn(at);
+        } else if self.choices.chance(200) {
+            self.cluster.start(at);
+            for peer in (0..self.cluster.replicas.len()).filter(|peer| *peer != at) {
+                self.cluster.reconnect(at, peer);
+            }
+        }
+        let peer = usize::try_from(self.choices.below(members)).unwrap();
+        if peer != at && self.choices.chance(self.faults.reconnections) {
+            self.cluster.reconnect(at, peer);
+        }
+        if peer != at && self.choices.chance(self.faults.splits) {
+            self.split_or_heal((at.min(peer), at.max(peer)));
+        }
+        for (a, b) in &self.split {
+            self.cluster.links[*a][*b].clear();
+            self.cluster.links[*b][*a].clear();
+        }
+        self.cluster.check(at)
+    }
+}
+
+/// Runs one seed; returns how much was decided and how often the power was cut.
+fn run(seed: u64, steps: u64, setup: Setup, faults: &Faults) -> Result<(usize, u64), String> {
+    let mut run = Run {
+        cluster: Cluster::new(setup),
+        choices: Choices::new(seed),
+        faults,
+        next: 1,
+        crashes: 0,
+        split: BTreeSet::new(),
+    };
+    for _ in 0..steps {
+        run.step()?;
+    }
+    for pair in run.split.clone() {
+        run.split_or_heal(pair);
+    }
+    if faults.must_settle {
+        run.cluster.settle()?;
+    }
+    Ok((run.cluster.decided.len(), run.crashes))
+}
+
+/// The complaint of the first bad seed, if any of them is bad.
+fn first_bad(
+    seeds: std::ops::Range<u64>,
+    steps: u64,
+    setup: Setup,
+    faults: &Faults,
+) -> Result<(usize, u64), String> {
+    let mut total = (0, 0);
+    for seed in seeds {
+        let outcome = catch_unwind(AssertUnwindSafe(|| run(seed, steps, setup, faults)));
+        let outcome = outcome.unwrap_or_else(|_| Err("a panic".into()));
+        let (decided, crashes) =
+            outcome.map_err(|complaint| format!("seed {seed}: {complaint}"))?;
+        total = (total.0 + decided, total.1 + crashes);
+    }
+    Ok(total)
+}
+
+#[test]
+fn lost_messages_and_repeated_promises_do_not_make_logs_diverge() {
+    let (decided, _) = first_bad(1..101, 3000, Setup::PLAIN, &LOSSY).unwrap();
+    assert!(decided > 10_000, "only {decided} entries were decided");
+}
+
+#[test]
+fn they_do_without_taking_messages_around_promises() {
+    let workarounds = Workarounds { drain_around_promises: false, ..Workarounds::ALL };
+    let setup = Setup { workarounds, ..Setup::PLAIN };
+    let complaint = first_bad(1..101, 3000, setup, &LOSSY).unwrap_err();
+    assert!(complaint.contains("entry") || complaint.contains("panic"), "{complaint}");
+}
+
+#[test]
+fn early_messages_and_power_cuts_lose_nothing_that_was_decided() {
+    let (decided, crashes) = first_bad(1..301, 2000, Setup::PLAIN, &CRASHES).unwrap();
+    assert!(decided > 10_000 && crashes > 1000, "{decided} decided, {crashes} crashes");
+}
+
+#[test]
+fn a_replica_that_never_syncs_is_caught() {
+    let setup = Setup { lying_disks: true, ..Setup::PLAIN };
+    let complaint = first_bad(1..301, 2000, setup, &CRASHES).unwrap_err();
+    assert!(complaint.contains("entry"), "{complaint}");
+}
