@@ -1,0 +1,328 @@
+//! Leading and following: who orders, from when on, and with which time.
+//!
+//! ```text
+//! Following ─ elected ─► Elected ─ time is known: LeaderStart ─► Starting ─ applied ─► Leading
+//!     ▲                                                                                  │
+//!     └───────────────────────────── another ballot is promised ◄───────────────────────┘
+//! ```
+//!
+//! Invariants: only in `Leading` are batches ordered, with the ballot of the `LeaderStart` that was
+//! applied; so a batch of a deposed leader is void wherever it turns up.
+//! Not here: elections (omnipaxos), and what batches do (the machine).
+
+use std::collections::VecDeque;
+
+use gesmas_machine::{Ballot, Batch, Command, Engine, LogEntry, Time};
+
+use super::{
+    FORWARD_BYTES, Replica, ReplicaError,
+    clock::{HeardClocks, LeaderClock},
+    outstanding::command_bytes,
+    peer::PeerMessage,
+    reads,
+};
+use crate::paxos::AppendError;
+
+/// How far this replica is with leading.
+#[derive(Debug, Default)]
+enum Role {
+    #[default]
+    Following,
+    /// It may append, and waits until it knows the time.
+    Elected(Ballot),
+    /// Its `LeaderStart` is in the log.
+    Starting(Ballot),
+    Leading(Ballot, LeaderClock),
+}
+
+/// What a replica needs to lead.
+#[derive(Debug, Default)]
+pub(super) struct Leadership {
+    role: Role,
+    clocks: HeardClocks,
+    /// Commands to order next, own and forwarded.
+    queue: VecDeque<Command>,
+}
+
+impl Leadership {
+    pub(super) fn is_leading(&self) -> bool {
+        matches!(self.role, Role::Leading(..))
+    }
+}
+
+impl<E: Engine> Replica<E> {
+    pub(super) fn handle_peer_message(&mut self, from: u64, message: PeerMessage) {
+        match message {
+            PeerMessage::Forward(commands) => self.queue_forwarded(commands),
+            PeerMessage::Alive(sessions) => {
+                self.liveness.report(&sessions, self.now.monotonic);
+            }
+            PeerMessage::Clock { leader, wall } => {
+                self.leadership.clocks.hear_wall(from, wall);
+                let follows = self.followed.is_some_and(|(replica, _)| replica == from);
+                if let (Some(time), true) = (leader, follows) {
+                    self.leadership.clocks.hear_leader(time, self.now);
+                }
+            }
+            PeerMessage::AskReadPoint { round } => {
+                if self.is_leading() {
+                    self.read_points.ask(from, round, self.node.accepted_index());
+                }
+            }
+            PeerMessage::ReadPoint { round, index } => self.local_reads.answered(round, index),
+            PeerMessage::AskConfirm { ballot, number } => {
+                if reads::confirms(self.ballot(), ballot) {
+                    self.outgoing.push((from, PeerMessage::Confirmed { ballot, number }));
+                }
+            }
+            PeerMessage::Confirmed { ballot, number } => {
+                if self.is_leading() && ballot == self.ballot() {
+                    self.read_point_confirmed(from, number);
+                }
+            }
+        }
+    }
+
+    /// A follower drops what is forwarded to it by mistake; the sender sends it again when it knows
+    /// the leader. A replica that is about to lead keeps it.
+    fn queue_forwarded(&mut self, commands: Vec<Command>) {
+        let own = self.node.config().replica;
+        if self.node.leader().is_some_and(|leader| leader.replica != own) {
+            return;
+        }
+        let room = self.settings.queue.saturating_sub(self.leadership.queue.len());
+        self.leadership.queue.extend(commands.into_iter().take(room));
+    }
+
+    /// Notices a change of leader.
+    pub(super) fn follow_leader(&mut self) {
+        let ballot = self.ballot();
+        let leader = self.node.leader().map(|leader| (leader.replica, ballot));
+        if leader != self.followed {
+            self.followed = leader;
+            self.outstanding.resend_all();
+            self.local_reads.ask_again(u64::MAX);
+        }
+        let leads = self.node.is_leading();
+        let known = match &self.leadership.role {
+            Role::Following => None,
+            Role::Elected(own) | Role::Starting(own) | Role::Leading(own, _) => Some(*own),
+        };
+        if known.is_some_and(|own| !leads || own != ballot) {
+            self.stop_leading();
+        }
+        if leads && matches!(self.leadership.role, Role::Following) {
+            self.leadership.role = Role::Elected(ballot);
+            self.leadership.clocks.forget_walls();
+            self.liveness.begin_to_lead();
+        }
+    }
+
+    fn stop_leading(&mut self) {
+        if let Some(time) = self.leader_time() {
+            self.leadership.clocks.hear_leader(time, self.now);
+        }
+        self.leadership.role = Role::Following;
+        self.leadership.queue.clear();
+        self.read_points.clear();
+    }
+
+    /// Sends what waits to the leader, or queues it here.
+    pub(super) fn dispatch_outstanding(&mut self) {
+        let Some((leader, _)) = self.followed else {
+            return;
+        };
+        if leader == self.node.config().replica {
+            let room = self.settings.queue.saturating_sub(self.leadership.queue.len());
+            if room > 0 {
+                let own = self.outstanding.take_unsent(self.now.monotonic, usize::MAX);
+                self.leadership.queue.extend(own);
+            }
+            return;
+        }
+        loop {
+            let commands = self.outstanding.take_unsent(self.now.monotonic, FORWARD_BYTES);
+            if commands.is_empty() {
+                return;
+            }
+            self.outgoing.push((leader, PeerMessage::Forward(commands)));
+        }
+    }
+
+    /// Asks for read points, and for confirmations of those that were asked for here.
+    pub(super) fn dispatch_reads(&mut self) {
+        let Some((leader, _)) = self.followed else {
+            return;
+        };
+        let own = self.node.config().replica;
+        if self.local_reads.has_question() {
+            // Whoever waits for a read point also knows then that the leader has heard of its
+            // session, since the report goes first.
+            self.report_liveness();
+        }
+        if leader != own {
+            if let Some(round) = self.local_reads.take_question(self.now.monotonic) {
+                self.outgoing.push((leader, PeerMessage::AskReadPoint { round }));
+            }
+            return;
+        }
+        if !self.is_leading() {
+            return;
+        }
+        if let Some(round) = self.local_reads.take_question(self.now.monotonic) {
+            self.read_points.ask(own, round, self.node.accepted_index());
+        }
+        if let Some(number) = self.read_points.begin() {
+            let ballot = self.ballot();
+            for peer in self.peers() {
+                self.outgoing.push((peer, PeerMessage::AskConfirm { ballot, number }));
+            }
+        }
+    }
+
+    fn read_point_confirmed(&mut self, peer: u64, number: u64) {
+        let majority = self.majority();
+        let own = self.node.config().replica;
+        for (asker, round, index) in
+            self.read_points.confirmed(peer, number, majority).unwrap_or_default()
+        {
+            if asker == own {
+                self.local_reads.answered(round, index);
+            } else {
+                self.outgoing.push((asker, PeerMessage::ReadPoint { round, index }));
+            }
+        }
+    }
+
+    /// Does what a leader does at the end of a turn.
+    pub(super) fn lead(&mut self) -> Result<(), ReplicaError> {
+        match self.leadership.role {
+            Role::Following => Ok(()),
+            Role::Elected(ballot) => self.start_leading(ballot),
+            Role::Starting(ballot) => {
+                self.finish_start(ballot);
+                self.order()
+            }
+            Role::Leading(..) => self.order(),
+        }
+    }
+
+    /// Puts `LeaderStart` into the log, once the time is known; before it, in an empty log, what the
+    /// group is.
+    fn start_leading(&mut self, ballot: Ballot) -> Result<(), ReplicaError> {
+        let last_stamp = self.machine.now();
+        let clocks = &self.leadership.clocks;
+        let Some(now) = clocks.start(last_stamp, self.majority(), self.now) else {
+            return Ok(());
+        };
+        if self.node.accepted_index() == 0 {
+            let genesis = LogEntry::Genesis(Box::new(self.settings.genesis.clone()));
+            self.append(&genesis)?;
+        }
+        if self.append(&LogEntry::LeaderStart { ballot, now })? {
+            self.leadership.clocks.hear_leader(now, self.now);
+            self.leadership.role = Role::Starting(ballot);
+        }
+        Ok(())
+    }
+
+    /// Leads from when its `LeaderStart` is applied: everything before it in the log is then, too.
+    fn finish_start(&mut self, ballot: Ballot) {
+        if self.machine.ballot() != ballot {
+            return;
+        }
+        let last_stamp = self.machine.now();
+        let start = self.leadership.clocks.start(last_stamp, 1, self.now);
+        let time = start.expect("a clock starts when nobody else has to be heard");
+        self.leadership.role = Role::Leading(ballot, LeaderClock::start(time, self.now));
+    }
+
+    /// Orders batches of what waits, and an empty one when an alarm is due.
+    fn order(&mut self) -> Result<(), ReplicaError> {
+        while self.in_flight() < self.settings.in_flight && self.has_work() {
+            let commands = self.next_commands();
+            let Role::Leading(ballot, clock) = &mut self.leadership.role else {
+                return Ok(());
+            };
+            let batch = Batch { ballot: *ballot, stamp: clock.stamp(self.now), commands };
+            if !self.append(&LogEntry::Batch(batch))? {
+                // The commands are lost here and come again: whoever has them as outstanding
+                // forwards them after a while.
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    fn in_flight(&self) -> u64 {
+        self.node.accepted_index() - self.node.decided_index()
+    }
+
+    fn has_work(&mut self) -> bool {
+        let due = self.machine.next_due();
+        let Role::Leading(_, clock) = &mut self.leadership.role else {
+            return false;
+        };
+        let is_due = due.is_some_and(|due| {
+            // A batch with a later stamp is on its way already.
+            due > clock.last_stamp() && due <= clock.read(self.now)
+        });
+        is_due || !self.leadership.queue.is_empty()
+    }
+
+    fn next_commands(&mut self) -> Vec<Command> {
+        let mut commands = Vec::new();
+        let mut bytes = 0;
+        while commands.len() < self.settings.batch_commands && bytes < self.settings.batch_bytes {
+            let Some(command) = self.leadership.queue.pop_front() else {
+                break;
+            };
+            bytes += command_bytes(&command);
+            commands.push(command);
+        }
+        commands
+    }
+
+    /// Appends an entry. False when this replica may not, or not in this turn.
+    fn append(&mut self, entry: &LogEntry) -> Result<bool, ReplicaError> {
+        match self.node.append(entry.encode().into()) {
+            Ok(_) => Ok(true),
+            Err(AppendError::NotLeading | AppendError::TurnFull) => Ok(false),
+            Err(AppendError::TooLarge { bytes }) => {
+                panic!("a batch of {bytes} bytes was made, which no entry may have")
+            }
+            Err(AppendError::Node(error)) => Err(error.into()),
+        }
+    }
+
+    /// The time of this replica, if it leads.
+    pub(super) fn leader_time(&mut self) -> Option<Time> {
+        match &mut self.leadership.role {
+            Role::Leading(_, clock) => Some(clock.read(self.now)),
+            Role::Following | Role::Elected(_) | Role::Starting(_) => None,
+        }
+    }
+
+    /// Tells the leader which clients were heard of.
+    pub(super) fn report_liveness(&mut self) {
+        let Some((leader, _)) = self.followed else {
+            return;
+        };
+        let heard = self.liveness.take_heard();
+        if leader == self.node.config().replica {
+            self.liveness.report(&heard, self.now.monotonic);
+        } else if !heard.is_empty() {
+            self.outgoing.push((leader, PeerMessage::Alive(heard)));
+        }
+    }
+
+    /// Orders the end of sessions that nobody hears of.
+    pub(super) fn expire_sessions(&mut self) {
+        if !self.is_leading() {
+            return;
+        }
+        let expired = self.liveness.expired(self.machine.sessions(), self.now.monotonic);
+        let ends = expired.into_iter().map(|session| Command::ExpireSession { session });
+        self.leadership.queue.extend(ends);
+    }
+}

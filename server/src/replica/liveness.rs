@@ -1,0 +1,117 @@
+//! Which sessions are alive, as their leader sees it.
+//!
+//! Every replica tells the leader which clients it has heard of; the leader orders the end of a
+//! session that nobody has heard of for its timeout.
+//! Invariant: after an election, and after a stall of its own, a leader first listens for a full
+//! timeout: nobody's session expires because servers failed.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use gesmas_machine::SessionId;
+
+/// A replica that did nothing for this long has stalled, nanoseconds.
+const STALL: u64 = 1_000_000_000;
+
+/// What is known of the sessions' clients.
+#[derive(Debug, Default)]
+pub(super) struct Liveness {
+    /// Sessions heard of here since the last report to the leader.
+    heard_here: BTreeSet<SessionId>,
+    /// When sessions were heard of, monotonic nanoseconds; kept while this replica leads.
+    heard: BTreeMap<SessionId, u64>,
+    /// Sessions whose end is ordered.
+    ending: BTreeSet<SessionId>,
+    last_tick: u64,
+}
+
+impl Liveness {
+    /// A client of this replica was heard of.
+    pub(super) fn hear(&mut self, session: SessionId) {
+        self.heard_here.insert(session);
+    }
+
+    /// Takes the sessions to report.
+    pub(super) fn take_heard(&mut self) -> Vec<SessionId> {
+        std::mem::take(&mut self.heard_here).into_iter().collect()
+    }
+
+    /// A replica reports sessions to this one, which leads.
+    pub(super) fn report(&mut self, sessions: &[SessionId], now: u64) {
+        for session in sessions {
+            self.heard.insert(*session, now);
+        }
+    }
+
+    /// This replica begins to lead.
+    pub(super) fn begin_to_lead(&mut self) {
+        self.heard.clear();
+        self.ending.clear();
+    }
+
+    /// Notices a stall of this replica. Called at every tick.
+    pub(super) fn tick(&mut self, now: u64) {
+        if now.saturating_sub(self.last_tick) > STALL {
+            self.heard.clear();
+        }
+        self.last_tick = now;
+    }
+
+    /// Sessions that nobody has heard of for their timeout, each said once.
+    pub(super) fn expired(
+        &mut self,
+        sessions: impl Iterator<Item = (SessionId, u64)>,
+        now: u64,
+    ) -> Vec<SessionId> {
+        let mut known = BTreeMap::new();
+        let mut expired = Vec::new();
+        for (id, timeout) in sessions {
+            let heard = self.heard.get(&id).copied().unwrap_or(now);
+            known.insert(id, heard);
+            if now.saturating_sub(heard) > timeout && self.ending.insert(id) {
+                expired.push(id);
+            }
+        }
+        self.ending.retain(|id| known.contains_key(id));
+        self.heard = known;
+        expired
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ONE: SessionId = SessionId(1);
+
+    fn expired(liveness: &mut Liveness, now: u64) -> Vec<SessionId> {
+        liveness.expired([(ONE, 100)].into_iter(), now)
+    }
+
+    #[test]
+    fn a_silent_session_expires_once() {
+        let mut liveness = Liveness::default();
+        liveness.begin_to_lead();
+        assert!(expired(&mut liveness, 1_000).is_empty(), "the leader listens first");
+        assert!(expired(&mut liveness, 1_100).is_empty());
+        assert_eq!(expired(&mut liveness, 1_101), [ONE]);
+        assert!(expired(&mut liveness, 1_102).is_empty());
+    }
+
+    #[test]
+    fn a_report_keeps_it_alive() {
+        let mut liveness = Liveness::default();
+        assert!(expired(&mut liveness, 0).is_empty());
+        liveness.report(&[ONE], 90);
+        assert!(expired(&mut liveness, 190).is_empty());
+        assert_eq!(expired(&mut liveness, 191), [ONE]);
+    }
+
+    #[test]
+    fn a_stall_of_the_leader_is_not_held_against_clients() {
+        let mut liveness = Liveness::default();
+        liveness.tick(0);
+        assert!(expired(&mut liveness, 0).is_empty());
+        liveness.tick(60_000_000_000);
+        assert!(expired(&mut liveness, 60_000_000_000).is_empty());
+    }
+}

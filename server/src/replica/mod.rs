@@ -1,0 +1,445 @@
+//! The core of a replica: Paxos node, durable log and kernel, without I/O of its own.
+//!
+//! ```text
+//! handle_* ─► outstanding ─► leader's queue ─► batch ─► node ─► log
+//! finish_turn: append, early messages, one sync, late messages, decided entries ─► machine
+//! apply: machine runs in slices ─► effects, reads ─► poll_output
+//! ```
+//!
+//! Commands, peers' frames, ticks and the clocks' readings go in; frames for peers, effects and
+//! answers to reads come out. The tokio shell drives it in production, a simulator the same code
+//! with seeded time, network and disk.
+//! Invariants: nothing a peer may count on leaves before the log is durable (the node asserts it);
+//! only a leader whose `LeaderStart` is applied orders batches; a batch carries its ballot.
+//! Not here: sockets, threads, clocks, and who is connected to whom.
+
+mod clock;
+mod leadership;
+mod liveness;
+mod outstanding;
+mod peer;
+mod reads;
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use gesmas_machine::{
+    Ballot, CodeHash, Command, DecodeError, Effect, Engine, JoinError, LogEntry, Machine, Outcome,
+    Progress, Refusal, SessionId,
+};
+
+use self::{
+    leadership::Leadership,
+    liveness::Liveness,
+    outstanding::Outstanding,
+    peer::{PeerFrame, PeerMessage},
+    reads::{LocalReads, ReadPoints},
+};
+pub use self::{clock::Moment, peer::PeerError, reads::{Question, ReadId}};
+use crate::{
+    log::LogError,
+    paxos::{self, Node, NodeError, SharedLog},
+};
+
+/// Settings of a replica that do not change results.
+#[derive(Clone, Debug)]
+pub struct ReplicaSettings {
+    /// Commands and reads of own clients that wait; more are turned away as busy.
+    pub outstanding: usize,
+    /// Commands that a leader holds for its next batches; more are dropped and come again.
+    pub queue: usize,
+    /// Commands in a batch.
+    pub batch_commands: usize,
+    /// Bytes in a batch, about.
+    pub batch_bytes: usize,
+    /// Entries that are appended and not decided.
+    pub in_flight: u64,
+    /// After this long without being seen in the log a command is forwarded again, nanoseconds.
+    pub resend_after: u64,
+    /// What the group is, should this replica be its first leader.
+    pub genesis: gesmas_machine::Genesis,
+}
+
+/// Something the core puts out besides frames for peers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// An effect of a step.
+    Effect(Effect),
+    /// The end of a read.
+    Read {
+        /// The read.
+        id: ReadId,
+        /// Its result, or why it was not run.
+        result: Result<Outcome, Refusal>,
+    },
+    /// A wait without a read is over.
+    CaughtUp {
+        /// The wait.
+        id: ReadId,
+    },
+}
+
+/// The core cannot take more now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("too many requests wait to be ordered")]
+pub struct Busy;
+
+/// Why a replica must stop.
+#[derive(Debug, thiserror::Error)]
+pub enum ReplicaError {
+    /// The node or its log failed.
+    #[error(transparent)]
+    Node(#[from] NodeError),
+    /// The log failed.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// This replica cannot run the group.
+    #[error(transparent)]
+    Join(#[from] JoinError),
+    /// A decided entry does not decode.
+    #[error("entry {index} of the log is not one of this format: {error}")]
+    Entry {
+        /// Its index.
+        index: u64,
+        /// Why.
+        error: DecodeError,
+    },
+}
+
+/// Entries handed to the machine that it has not begun; more wait in the log.
+const BACKLOG: usize = 64;
+/// Bytes of entries read from the log at once.
+const READ_BYTES: u64 = 8 << 20;
+/// Bytes of commands forwarded in one message, about.
+const FORWARD_BYTES: usize = 4 << 20;
+
+/// A replica. See the file's head.
+pub struct Replica<E> {
+    settings: ReplicaSettings,
+    node: Node,
+    log: SharedLog,
+    machine: Machine<E>,
+    now: Moment,
+    leadership: Leadership,
+    outstanding: Outstanding,
+    liveness: Liveness,
+    local_reads: LocalReads,
+    read_points: ReadPoints,
+    /// Ballot whose batches count, as of the entries handed to the machine.
+    counting: Ballot,
+    /// One past the last entry handed to the machine.
+    applied: u64,
+    /// Leader of the last turn, to notice a change.
+    followed: Option<(u64, Ballot)>,
+    outgoing: Vec<(u64, PeerMessage)>,
+    outputs: VecDeque<Output>,
+}
+
+impl<E: Engine> Replica<E> {
+    /// A replica on a node that has recovered. The machine is empty: decided entries fill it.
+    pub fn new(
+        settings: ReplicaSettings,
+        node: Node,
+        log: SharedLog,
+        machine: Machine<E>,
+        now: Moment,
+    ) -> Self {
+        Self {
+            settings,
+            node,
+            log,
+            machine,
+            now,
+            leadership: Leadership::default(),
+            outstanding: Outstanding::default(),
+            liveness: Liveness::default(),
+            local_reads: LocalReads::default(),
+            read_points: ReadPoints::default(),
+            counting: Ballot::default(),
+            applied: 0,
+            followed: None,
+            outgoing: Vec::new(),
+            outputs: VecDeque::new(),
+        }
+    }
+
+    /// Tells what the clocks say. First in every turn.
+    pub fn handle_time(&mut self, now: Moment) {
+        assert!(now.monotonic >= self.now.monotonic, "a monotonic clock goes forward");
+        self.now = now;
+    }
+
+    /// Lets one tick pass.
+    ///
+    /// # Errors
+    /// When the replica must stop.
+    pub fn handle_tick(&mut self) -> Result<(), ReplicaError> {
+        self.node.tick()?;
+        self.liveness.tick(self.now.monotonic);
+        let before = self.now.monotonic.saturating_sub(self.settings.resend_after);
+        self.outstanding.resend_older(before);
+        self.local_reads.ask_again(before);
+        self.report_liveness();
+        let clock = PeerMessage::Clock { leader: self.leader_time(), wall: self.now.wall };
+        for peer in self.peers() {
+            self.outgoing.push((peer, clock.clone()));
+            if let Some(number) = self.read_points.under_way() {
+                let ballot = self.ballot();
+                self.outgoing.push((peer, PeerMessage::AskConfirm { ballot, number }));
+            }
+        }
+        self.expire_sessions();
+        Ok(())
+    }
+
+    /// The connection with a peer was made anew; messages may have been lost both ways.
+    ///
+    /// # Errors
+    /// When the replica must stop.
+    pub fn handle_reconnected(&mut self, peer: u64) -> Result<(), ReplicaError> {
+        self.node.reconnected(peer)?;
+        if self.followed.is_some_and(|(leader, _)| leader == peer) {
+            self.outstanding.resend_all();
+            self.local_reads.ask_again(u64::MAX);
+        }
+        Ok(())
+    }
+
+    /// Handles a frame of a peer.
+    ///
+    /// # Errors
+    /// The outer error when the replica must stop; the inner one when the frame is refused, which
+    /// ends the peer's connection.
+    pub fn handle_frame(
+        &mut self,
+        from: u64,
+        body: Bytes,
+    ) -> Result<Result<(), PeerError>, ReplicaError> {
+        match peer::decode(&self.node, from, body) {
+            Err(error) => Ok(Err(error)),
+            Ok(PeerFrame::Replica(message)) => {
+                self.handle_peer_message(from, message);
+                Ok(Ok(()))
+            }
+            Ok(PeerFrame::Paxos(message)) if message.from() != from => {
+                let claimed = format!("it claims to be from {}", message.from());
+                Ok(Err(PeerError::Misdirected(claimed)))
+            }
+            Ok(PeerFrame::Paxos(message)) => match self.node.handle_message(message) {
+                Ok(()) => Ok(Ok(())),
+                Err(NodeError::Peer(fault)) => Ok(Err(PeerError::Malformed(fault.to_string()))),
+                Err(error) => Err(error.into()),
+            },
+        }
+    }
+
+    /// Takes a command of an own client or of this replica itself.
+    ///
+    /// # Errors
+    /// [`Busy`] when too many wait.
+    pub fn handle_command(&mut self, command: Command) -> Result<(), Busy> {
+        if self.outstanding.len() >= self.settings.outstanding {
+            return Err(Busy);
+        }
+        match &command {
+            Command::Request(request) => self.liveness.hear(request.place.session),
+            Command::Cancel { place, .. } => self.liveness.hear(place.session),
+            Command::Acknowledge { session, .. } => self.liveness.hear(*session),
+            _ => {}
+        }
+        self.outstanding.add(command);
+        Ok(())
+    }
+
+    /// An own client was heard of.
+    pub fn handle_alive(&mut self, session: SessionId) {
+        self.liveness.hear(session);
+    }
+
+    /// Takes a read of an own client, or a wait for all that was acknowledged before.
+    ///
+    /// # Errors
+    /// [`Busy`] when too many wait.
+    pub fn handle_read(&mut self, id: ReadId, question: Question) -> Result<(), Busy> {
+        if self.local_reads.len() >= self.settings.outstanding {
+            return Err(Busy);
+        }
+        let session = question.read.as_ref().and_then(|read| read.after);
+        if let Some((session, _)) = session {
+            self.liveness.hear(session);
+        }
+        self.local_reads.add(id, question);
+        Ok(())
+    }
+
+    /// The client of a read no longer waits.
+    pub fn forget_read(&mut self, id: ReadId) {
+        self.local_reads.forget(id);
+    }
+
+    /// This replica has compiled code, which its engine has by now, or could not.
+    ///
+    /// # Errors
+    /// [`Busy`] when too many commands wait.
+    pub fn handle_compiled(&mut self, code: CodeHash, failure: Option<String>) -> Result<(), Busy> {
+        let replica = self.node.config().replica;
+        self.handle_command(Command::Compiled { replica, code, failure })
+    }
+
+    /// Ends the turn: orders what waits, makes the log durable, sends, and hands decided entries to
+    /// the machine. `send` gets the frames in order.
+    ///
+    /// # Errors
+    /// When the replica must stop.
+    pub fn finish_turn(&mut self, send: &mut dyn FnMut(u64, Bytes)) -> Result<(), ReplicaError> {
+        self.follow_leader();
+        self.dispatch_outstanding();
+        self.dispatch_reads();
+        self.lead()?;
+        let early = self.node.take_early_messages();
+        self.send_paxos(early, send);
+        for (peer, message) in std::mem::take(&mut self.outgoing) {
+            send(peer, peer::encode(&self.node, peer, &message));
+        }
+        paxos::sync(&self.log)?;
+        let late = self.node.take_late_messages();
+        self.send_paxos(late, send);
+        self.take_decided()
+    }
+
+    /// Lets the machine work for about `budget` segments, and serves reads when it is idle.
+    ///
+    /// # Errors
+    /// When the replica must stop.
+    pub fn apply(&mut self, budget: u32) -> Result<Progress, ReplicaError> {
+        let progress = self.machine.run(budget);
+        while let Some(effect) = self.machine.poll_effect() {
+            if effect == Effect::BatchVoid {
+                self.outstanding.resend_all();
+            }
+            self.outputs.push_back(Output::Effect(effect));
+        }
+        if progress == Progress::Idle {
+            self.take_decided()?;
+            if self.machine.is_idle() {
+                self.serve_reads();
+                return Ok(Progress::Idle);
+            }
+            return Ok(Progress::More);
+        }
+        Ok(progress)
+    }
+
+    /// The next output.
+    pub fn poll_output(&mut self) -> Option<Output> {
+        self.outputs.pop_front()
+    }
+
+    /// The machine, to look at.
+    pub fn machine(&self) -> &Machine<E> {
+        &self.machine
+    }
+
+    /// The machine, to hand its engine compiled code.
+    pub fn machine_mut(&mut self) -> &mut Machine<E> {
+        &mut self.machine
+    }
+
+    /// The node, to look at.
+    pub fn node(&self) -> &Node {
+        &self.node
+    }
+
+    /// One past the last entry handed to the machine.
+    pub fn applied(&self) -> u64 {
+        self.applied
+    }
+
+    /// Whether this replica leads and orders.
+    pub fn is_leading(&self) -> bool {
+        self.leadership.is_leading()
+    }
+
+    fn serve_reads(&mut self) {
+        for (id, question) in self.local_reads.take_ready(self.applied) {
+            if self.machine.step() < question.seen {
+                self.local_reads.put_back(id, question);
+                continue;
+            }
+            let Some(read) = &question.read else {
+                self.outputs.push_back(Output::CaughtUp { id });
+                continue;
+            };
+            match self.machine.read(read.clone()) {
+                // What the read follows is on its way here.
+                Err(Refusal::OutOfOrder { .. }) => self.local_reads.put_back(id, question),
+                result => self.outputs.push_back(Output::Read { id, result }),
+            }
+        }
+    }
+
+    /// Hands decided entries to the machine while it has room.
+    fn take_decided(&mut self) -> Result<(), ReplicaError> {
+        while self.machine.backlog() < BACKLOG {
+            let entries = self.node.read_decided(self.applied, BACKLOG, READ_BYTES)?;
+            if entries.is_empty() {
+                break;
+            }
+            for (index, bytes) in entries {
+                let entry = LogEntry::decode(&bytes)
+                    .map_err(|error| ReplicaError::Entry { index, error })?;
+                self.note_entry(&entry);
+                self.machine.handle_entry(entry)?;
+                self.applied = index + 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Forgets commands that are in a batch that counts.
+    fn note_entry(&mut self, entry: &LogEntry) {
+        match entry {
+            LogEntry::Genesis(_) => {}
+            LogEntry::LeaderStart { ballot, .. } => self.counting = self.counting.max(*ballot),
+            LogEntry::Batch(batch) if batch.ballot == self.counting => {
+                self.outstanding.applied(&batch.commands);
+            }
+            LogEntry::Batch(_) => {}
+        }
+    }
+
+    fn send_paxos(
+        &self,
+        messages: Vec<paxos::PeerPaxosMessage>,
+        send: &mut dyn FnMut(u64, Bytes),
+    ) {
+        for message in messages {
+            let to = message.to();
+            match peer::encode_paxos(message) {
+                Ok(body) => send(to, body),
+                // The follower cannot catch up through the log; everybody else goes on.
+                Err(error) => tracing::error!(replica = to, %error, "a peer is cut off"),
+            }
+        }
+    }
+
+    fn peers(&self) -> Vec<u64> {
+        let config = self.node.config();
+        config.members.iter().copied().filter(|peer| *peer != config.replica).collect()
+    }
+
+    fn majority(&self) -> usize {
+        self.node.config().members.len() / 2 + 1
+    }
+
+    /// The ballot that this replica has promised, as the machine knows ballots.
+    fn ballot(&self) -> Ballot {
+        let ballot = self.node.promised_ballot();
+        Ballot {
+            configuration: ballot.configuration,
+            number: ballot.number,
+            priority: ballot.priority,
+            replica: ballot.replica,
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! Commands of this replica's own clients that are not in the log yet, as far as it knows.
+//!
+//! They are forwarded to the leader, again when the leader changes, when a batch was void, and
+//! after a while; a command leaves when it is seen in a batch that counts. The machine makes
+//! repetitions harmless.
+//! Invariants: bounded in number; forwarded in the order in which they came, so that requests of a
+//! session stay in order.
+//! Not here: replies. A command that is in the log is the machine's affair.
+
+use std::collections::BTreeMap;
+
+use gesmas_machine::{CodeHash, Command, SessionId};
+
+/// What tells two commands apart for the purpose of sending again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Key {
+    Open(u128),
+    End(SessionId),
+    Request(SessionId, u64),
+    Cancel(SessionId, u64),
+    Acknowledge(SessionId),
+    Compiled(u64, CodeHash),
+}
+
+fn key(command: &Command) -> Key {
+    match command {
+        Command::OpenSession { nonce, .. } => Key::Open(*nonce),
+        Command::CloseSession { session } | Command::ExpireSession { session } => {
+            Key::End(*session)
+        }
+        Command::Request(request) => Key::Request(request.place.session, request.place.number),
+        Command::Cancel { place, .. } => Key::Cancel(place.session, place.number),
+        Command::Acknowledge { session, .. } => Key::Acknowledge(*session),
+        Command::Compiled { replica, code, .. } => Key::Compiled(*replica, *code),
+    }
+}
+
+#[derive(Debug)]
+struct Waiting {
+    command: Command,
+    /// Monotonic time at which it was sent last; none when it has to be sent.
+    sent: Option<u64>,
+}
+
+/// The commands, in the order in which they came.
+#[derive(Debug, Default)]
+pub(super) struct Outstanding {
+    next: u64,
+    by_order: BTreeMap<u64, Waiting>,
+    by_key: BTreeMap<Key, u64>,
+    unsent: bool,
+}
+
+impl Outstanding {
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.by_order.len()
+    }
+
+    /// Adds a command; one that is there already stays as it is, except that a newer
+    /// acknowledgement takes the older one's place.
+    pub(super) fn add(&mut self, command: Command) {
+        let key = key(&command);
+        if let Some(order) = self.by_key.get(&key) {
+            if !matches!(key, Key::Acknowledge(_)) {
+                return;
+            }
+            self.by_order.remove(order);
+        }
+        self.next += 1;
+        self.by_key.insert(key, self.next);
+        self.by_order.insert(self.next, Waiting { command, sent: None });
+        self.unsent = true;
+    }
+
+    /// Removes what a batch that counts has in it.
+    pub(super) fn applied(&mut self, commands: &[Command]) {
+        if self.by_order.is_empty() {
+            return;
+        }
+        for command in commands {
+            if let Some(order) = self.by_key.remove(&key(command)) {
+                self.by_order.remove(&order);
+            }
+        }
+    }
+
+    /// All are to be sent again.
+    pub(super) fn resend_all(&mut self) {
+        self.by_order.values_mut().for_each(|waiting| waiting.sent = None);
+        self.unsent = !self.by_order.is_empty();
+    }
+
+    /// All that were sent before a time are to be sent again.
+    pub(super) fn resend_older(&mut self, than: u64) {
+        let late = |waiting: &Waiting| waiting.sent.is_some_and(|sent| sent < than);
+        if self.by_order.values().any(late) {
+            self.resend_all();
+        }
+    }
+
+    /// Takes copies of those to be sent, at most about `bytes` in all.
+    pub(super) fn take_unsent(&mut self, now: u64, bytes: usize) -> Vec<Command> {
+        if !self.unsent {
+            return Vec::new();
+        }
+        let mut taken = Vec::new();
+        let mut size = 0;
+        self.unsent = false;
+        for waiting in self.by_order.values_mut().filter(|waiting| waiting.sent.is_none()) {
+            if size > bytes {
+                self.unsent = true;
+                break;
+            }
+            size += command_bytes(&waiting.command);
+            waiting.sent = Some(now);
+            taken.push(waiting.command.clone());
+        }
+        taken
+    }
+}
+
+/// About how many bytes a command takes.
+pub(super) fn command_bytes(command: &Command) -> usize {
+    use gesmas_machine::RequestBody;
+    const FIXED: usize = 128;
+    let variable = match command {
+        Command::Request(request) => match &request.body {
+            RequestBody::Call { arguments, .. } | RequestBody::CreateObject { arguments, .. } => {
+                arguments.len()
+            }
+            RequestBody::PutClass { module, .. } => module.len(),
+            RequestBody::RemoveObject { .. }
+            | RequestBody::Kill { .. }
+            | RequestBody::KillSession { .. } => 0,
+        },
+        Command::OpenSession { principal, .. } => principal.len(),
+        Command::Compiled { failure, .. } => failure.as_ref().map_or(0, String::len),
+        Command::CloseSession { .. }
+        | Command::ExpireSession { .. }
+        | Command::Cancel { .. }
+        | Command::Acknowledge { .. } => 0,
+    };
+    FIXED + variable
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn open(nonce: u128) -> Command {
+        Command::OpenSession { nonce, principal: "p".into(), timeout: 1 }
+    }
+
+    #[test]
+    fn a_command_is_sent_once_until_there_is_a_reason() {
+        let mut outstanding = Outstanding::default();
+        outstanding.add(open(1));
+        outstanding.add(open(1));
+        outstanding.add(open(2));
+        assert_eq!(outstanding.take_unsent(10, 1 << 20), [open(1), open(2)]);
+        assert!(outstanding.take_unsent(11, 1 << 20).is_empty());
+        outstanding.applied(&[open(1)]);
+        outstanding.resend_older(10);
+        assert!(outstanding.take_unsent(12, 1 << 20).is_empty());
+        outstanding.resend_older(11);
+        assert_eq!(outstanding.take_unsent(12, 1 << 20), [open(2)]);
+        outstanding.applied(&[open(2)]);
+        assert_eq!(outstanding.len(), 0);
+    }
+
+    #[test]
+    fn what_does_not_fit_goes_with_the_next() {
+        let mut outstanding = Outstanding::default();
+        (0..5).for_each(|nonce| outstanding.add(open(nonce)));
+        let first = outstanding.take_unsent(0, 200);
+        let rest = outstanding.take_unsent(0, 1 << 20);
+        assert_eq!(first.len() + rest.len(), 5);
+        assert!(!first.is_empty() && !rest.is_empty());
+    }
+}

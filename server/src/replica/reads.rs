@@ -1,0 +1,177 @@
+//! Linearizable reads without an entry in the log.
+//!
+//! A read waits for a *read point*: the end of the leader's log when the question reached it,
+//! given out only after a majority has confirmed that no later ballot was promised before. Then
+//! the read waits until this replica has applied everything below it. Many reads share a question,
+//! and many questions a confirmation. Read points are of one configuration, like all indices.
+//! Invariant: every update that was acknowledged before the read came lies below its read point.
+//! Stale reads skip all this.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use gesmas_machine::{Ballot, Read, Step};
+
+/// Names a read for the shell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ReadId(pub u64);
+
+/// What waits for a recent enough state.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Question {
+    /// The read; none when only the wait itself matters.
+    pub read: Option<Read>,
+    /// Step that the client has seen already: it must not be answered from before it.
+    pub seen: Step,
+    /// Whether to take the state as it is here.
+    pub stale: bool,
+}
+
+/// Reads of this replica's clients.
+#[derive(Debug, Default)]
+pub(super) struct LocalReads {
+    /// Reads that have no question yet.
+    fresh: Vec<(ReadId, Question)>,
+    /// Reads by the question that they wait for, with the time at which it was asked.
+    asked: BTreeMap<u64, (u64, Vec<(ReadId, Question)>)>,
+    /// Reads that wait until everything below an index is applied.
+    waiting: VecDeque<(u64, ReadId, Question)>,
+    next_round: u64,
+}
+
+impl LocalReads {
+    /// A read came.
+    pub(super) fn add(&mut self, id: ReadId, question: Question) {
+        if question.stale {
+            self.waiting.push_back((0, id, question));
+        } else {
+            self.fresh.push((id, question));
+        }
+    }
+
+    /// A read is served again later, because what it follows is not applied.
+    pub(super) fn put_back(&mut self, id: ReadId, question: Question) {
+        self.waiting.push_back((0, id, question));
+    }
+
+    /// How many reads there are.
+    pub(super) fn len(&self) -> usize {
+        let asked: usize = self.asked.values().map(|(_, reads)| reads.len()).sum();
+        self.fresh.len() + asked + self.waiting.len()
+    }
+
+    /// The client no longer waits.
+    pub(super) fn forget(&mut self, id: ReadId) {
+        self.fresh.retain(|(read, _)| *read != id);
+        self.asked.values_mut().for_each(|(_, reads)| reads.retain(|(read, _)| *read != id));
+        self.waiting.retain(|(_, read, _)| *read != id);
+    }
+
+    /// Questions asked before a time were lost, or all of them: their reads ask again.
+    pub(super) fn ask_again(&mut self, before: u64) {
+        let lost: Vec<_> = self
+            .asked
+            .iter()
+            .filter(|(_, (at, _))| *at < before)
+            .map(|(round, _)| *round)
+            .collect();
+        for round in lost {
+            let (_, reads) = self.asked.remove(&round).expect("it was just found");
+            self.fresh.extend(reads);
+        }
+    }
+
+    /// Whether there is something to ask.
+    pub(super) fn has_question(&self) -> bool {
+        !self.fresh.is_empty()
+    }
+
+    /// The next question, if there is something to ask.
+    pub(super) fn take_question(&mut self, now: u64) -> Option<u64> {
+        if self.fresh.is_empty() {
+            return None;
+        }
+        self.next_round += 1;
+        self.asked.insert(self.next_round, (now, std::mem::take(&mut self.fresh)));
+        Some(self.next_round)
+    }
+
+    /// The leader's answer.
+    pub(super) fn answered(&mut self, round: u64, index: u64) {
+        if let Some((_, reads)) = self.asked.remove(&round) {
+            self.waiting.extend(reads.into_iter().map(|(id, read)| (index, id, read)));
+        }
+    }
+
+    /// Takes the reads that may be served when everything below `applied` is.
+    pub(super) fn take_ready(&mut self, applied: u64) -> Vec<(ReadId, Question)> {
+        if self.waiting.iter().all(|(index, ..)| *index > applied) {
+            return Vec::new();
+        }
+        let (ready, waiting): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.waiting).into_iter().partition(|(index, ..)| *index <= applied);
+        self.waiting = waiting.into();
+        ready.into_iter().map(|(_, id, read)| (id, read)).collect()
+    }
+}
+
+/// Questions to a leader that wait for a majority to confirm its ballot.
+#[derive(Debug, Default)]
+pub(super) struct ReadPoints {
+    /// Number of the confirmation that is under way or was last.
+    number: u64,
+    /// Questions that the next confirmation will cover: who asks, its round, the read point.
+    fresh: Vec<(u64, u64, u64)>,
+    /// Questions covered by the confirmation that is under way.
+    confirming: Vec<(u64, u64, u64)>,
+    confirmed_by: BTreeSet<u64>,
+}
+
+impl ReadPoints {
+    /// A replica asks; `index` is the end of the leader's log now.
+    pub(super) fn ask(&mut self, from: u64, round: u64, index: u64) {
+        self.fresh.push((from, round, index));
+    }
+
+    /// Begins a confirmation, if there is something to confirm and none is under way.
+    pub(super) fn begin(&mut self) -> Option<u64> {
+        if self.fresh.is_empty() || !self.confirming.is_empty() {
+            return None;
+        }
+        self.confirming = std::mem::take(&mut self.fresh);
+        self.confirmed_by.clear();
+        self.number += 1;
+        Some(self.number)
+    }
+
+    /// The number under way is asked for again, should it have been lost.
+    pub(super) fn under_way(&self) -> Option<u64> {
+        (!self.confirming.is_empty()).then_some(self.number)
+    }
+
+    /// A peer confirms. Some with the questions to answer when a majority has, the leader included.
+    pub(super) fn confirmed(
+        &mut self,
+        peer: u64,
+        number: u64,
+        majority: usize,
+    ) -> Option<Vec<(u64, u64, u64)>> {
+        if number != self.number || self.confirming.is_empty() {
+            return None;
+        }
+        self.confirmed_by.insert(peer);
+        let enough = self.confirmed_by.len() + 1 >= majority;
+        enough.then(|| std::mem::take(&mut self.confirming))
+    }
+
+    /// This replica leads no more, or with another ballot.
+    pub(super) fn clear(&mut self) {
+        self.fresh.clear();
+        self.confirming.clear();
+        self.confirmed_by.clear();
+    }
+}
+
+/// Whether a replica that has promised `promised` may confirm a leader's ballot.
+pub(super) fn confirms(promised: Ballot, asked: Ballot) -> bool {
+    promised == asked
+}
