@@ -1,0 +1,244 @@
+//! Why a command failed: an exit code, a stable word, a sentence, and what to do about it.
+//!
+//! Invariant: every way to fail goes through [`Failure`], so that each has all four.
+
+use gesmas_client::{
+    AdminFailure, CallFailure, ConnectError, NotSentReason, OpenError, UnknownReason,
+    protocol::{AdminError, CallError, CancelReason, Refusal},
+};
+use serde_json::{Value, json};
+
+use super::exit::Exit;
+use crate::shell::{ConfigError, ServeError};
+
+/// Why a command failed.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) exit: Exit,
+    /// Stable word, for programs.
+    pub(crate) code: String,
+    /// For people: what went wrong.
+    pub(crate) message: String,
+    /// For people: what to do about it.
+    pub(crate) advice: Option<String>,
+    /// Finds the details in the log of the server.
+    pub(crate) id: Option<u64>,
+    /// The error of the class, if it is one.
+    pub(crate) value: Option<Value>,
+}
+
+impl Failure {
+    /// A failure without advice.
+    pub(crate) fn new(exit: Exit, code: impl Into<String>, message: impl Into<String>) -> Self {
+        let (code, message) = (code.into(), message.into());
+        Self { exit, code, message, advice: None, id: None, value: None }
+    }
+
+    /// The command line or a file is wrong.
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self::new(Exit::Usage, "usage", message)
+    }
+
+    /// A file cannot be read or written.
+    pub(crate) fn file(path: &std::path::Path, error: &std::io::Error) -> Self {
+        Self::new(Exit::Usage, "file", format!("{}: {error}", path.display()))
+    }
+
+    /// The user has interrupted it.
+    pub(crate) fn interrupted(message: &str) -> Self {
+        Self::new(Exit::Interrupted, "interrupted", message)
+    }
+
+    /// Says what to do.
+    pub(crate) fn advise(mut self, advice: impl Into<String>) -> Self {
+        self.advice = Some(advice.into());
+        self
+    }
+
+    /// What goes to stderr.
+    pub(crate) fn report(&self, json: bool) -> String {
+        if json {
+            let id = self.id.map(|id| format!("{id:016x}"));
+            let mut error = json!({ "code": self.code, "message": self.message, "id": id });
+            if let Some(advice) = &self.advice {
+                error["advice"] = json!(advice);
+            }
+            if let Some(value) = &self.value {
+                error["value"] = value.clone();
+            }
+            return json!({ "error": error }).to_string();
+        }
+        let mut text = format!("error: {}", self.message);
+        if let Some(id) = self.id {
+            text += &format!(" (id {id:016x} in the server's log)");
+        }
+        if let Some(advice) = &self.advice {
+            text += &format!("\n{advice}");
+        }
+        text
+    }
+}
+
+impl From<ConnectError> for Failure {
+    fn from(error: ConnectError) -> Self {
+        let code = match error {
+            ConnectError::Rejected { .. } => "rejected",
+            _ => "unreachable",
+        };
+        Self::new(Exit::Unreachable, code, error.to_string()).advise(
+            "is a replica running there? --endpoints or GESMAS_ENDPOINTS say where to look; \
+             `gesmas dev` starts a cluster to try",
+        )
+    }
+}
+
+impl From<OpenError> for Failure {
+    fn from(error: OpenError) -> Self {
+        match error {
+            OpenError::Refused(refusal) => refusal.into(),
+            OpenError::TimedOut => Self::new(Exit::Unreachable, "no-leader", error.to_string())
+                .advise("a majority of the replicas must run: see `gesmas cluster status`"),
+            OpenError::Closed | OpenError::Random => {
+                Self::new(Exit::Unreachable, "unreachable", error.to_string())
+            }
+        }
+    }
+}
+
+impl From<AdminFailure> for Failure {
+    fn from(failure: AdminFailure) -> Self {
+        let message = failure.to_string();
+        match failure {
+            AdminFailure::Answered(AdminError::ClassUnknown { .. }) => class_unknown(message),
+            AdminFailure::Answered(AdminError::ObjectUnknown { class, .. }) => {
+                Self::new(Exit::NotFound, "object-unknown", message)
+                    .advise(format!("`gesmas object ls {class}` lists those that exist"))
+            }
+            AdminFailure::Answered(AdminError::Invalid { .. }) => {
+                Self::new(Exit::Usage, "invalid", message)
+            }
+            AdminFailure::Answered(AdminError::Denied { .. }) => {
+                Self::new(Exit::Refused, "denied", message)
+            }
+            AdminFailure::Answered(AdminError::Unavailable { .. }) => {
+                Self::new(Exit::Unreachable, "unavailable", message).advise("try again in a moment")
+            }
+            AdminFailure::Server(error) => Self {
+                id: Some(error.id),
+                ..Self::new(Exit::Refused, error.code.code(), error.message)
+            },
+            AdminFailure::OtherAnswer => Self::new(Exit::Failed, "other-answer", message)
+                .advise("client and server are of different versions: see `gesmas --version`"),
+            AdminFailure::TimedOut | AdminFailure::Closed => {
+                Self::new(Exit::Unreachable, "unreachable", message)
+            }
+        }
+    }
+}
+
+fn class_unknown(message: String) -> Failure {
+    Failure::new(Exit::NotFound, "class-unknown", message).advise(
+        "`gesmas class ls` lists the classes that are loaded; `gesmas class put DIR` loads one",
+    )
+}
+
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Self {
+        let (code, message) = (refusal.code(), refusal.to_string());
+        match refusal {
+            Refusal::ClassUnknown { .. } => class_unknown(message),
+            Refusal::ClassPending { .. } => Self::new(Exit::Refused, code, message)
+                .advise("try again when a majority has compiled it: see `gesmas class ls`"),
+            Refusal::Unavailable => Self::new(Exit::Unreachable, code, message)
+                .advise("a majority of the replicas must run: see `gesmas cluster status`"),
+            Refusal::Busy => Self::new(Exit::Refused, code, message).advise("try again later"),
+            Refusal::SessionUnknown => Self::new(Exit::NotFound, code, message),
+            Refusal::Invalid { .. } => Self::new(Exit::Usage, code, message),
+            Refusal::OutOfOrder { .. }
+            | Refusal::Forgotten
+            | Refusal::Limit(_)
+            | Refusal::Denied { .. } => Self::new(Exit::Refused, code, message),
+        }
+    }
+}
+
+impl From<CallError> for Failure {
+    fn from(error: CallError) -> Self {
+        let (code, message) = (error.code().to_owned(), error.to_string());
+        let failure = |exit| Self::new(exit, code.clone(), message.clone());
+        match &error {
+            CallError::Cancelled(CancelReason::Deadline) => failure(Exit::TimedOut)
+                .advise("it was blocked; --timeout gives it longer, `gesmas invocation ls` shows \
+                         what others wait for"),
+            CallError::MethodUnknown { class, .. } | CallError::NotCallable { method: class } => {
+                failure(Exit::NotFound).advise(format!("`gesmas class show {class}` lists methods"))
+            }
+            CallError::ObjectUnknown => failure(Exit::NotFound)
+                .advise("`gesmas object create Class/name ARGUMENTS` creates it"),
+            CallError::InvocationUnknown => failure(Exit::NotFound)
+                .advise("it may have ended: `gesmas invocation ls` lists those that are blocked"),
+            CallError::Other { code, .. } if code == "session-unknown" => {
+                failure(Exit::NotFound).advise("`gesmas session ls` lists those that are open")
+            }
+            CallError::ClassExists { .. } => failure(Exit::Refused).advise(
+                "a class is immutable: give the new code another name, or remove its objects first",
+            ),
+            CallError::ObjectExists => failure(Exit::Refused)
+                .advise("`gesmas object rm Class/name` removes it with all its state"),
+            CallError::ModuleRejected(_) | CallError::CompileFailed(_) | CallError::Limit(_) => {
+                failure(Exit::Refused)
+            }
+            CallError::ClassMismatch { .. } => failure(Exit::Refused)
+                .advise("the class was replaced meanwhile; the same command again sees the new one"),
+            _ => failure(Exit::Failed),
+        }
+    }
+}
+
+impl From<CallFailure> for Failure {
+    fn from(failure: CallFailure) -> Self {
+        let (code, message) = (failure.code().to_owned(), failure.to_string());
+        match failure {
+            CallFailure::Failed(error) | CallFailure::Shipping { error, .. } => {
+                Self { message, code, ..Self::from(error) }
+            }
+            CallFailure::Refused(refusal) => refusal.into(),
+            CallFailure::Unknown(reason) => {
+                let advice = match reason {
+                    UnknownReason::SessionOver(_) => {
+                        "the session ended first: look at the object before trying again"
+                    }
+                    _ => "it may or may not have taken effect: look at the object before trying \
+                          again",
+                };
+                Self::new(Exit::TimedOut, code, message).advise(advice)
+            }
+            CallFailure::NotSent(reason) => {
+                let exit = match reason {
+                    NotSentReason::Deadline => Exit::TimedOut,
+                    NotSentReason::TooLarge | NotSentReason::TooMany(_) => Exit::Refused,
+                    NotSentReason::SessionOver(_) | NotSentReason::Closed => Exit::Unreachable,
+                };
+                Self::new(exit, code, message)
+            }
+        }
+    }
+}
+
+impl From<ConfigError> for Failure {
+    fn from(error: ConfigError) -> Self {
+        Self::new(Exit::Usage, "configuration", error.to_string())
+            .advise("docs/gesmas.toml explains every setting")
+    }
+}
+
+impl From<ServeError> for Failure {
+    fn from(error: ServeError) -> Self {
+        match error {
+            ServeError::Config(error) => error.into(),
+            ServeError::Bind { .. } => Self::new(Exit::Stopped, "address", error.to_string())
+                .advise("another program listens there, or the address is not of this host"),
+            _ => Self::new(Exit::Stopped, "replica-stopped", error.to_string()),
+        }
+    }
+}

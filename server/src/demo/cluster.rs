@@ -1,0 +1,199 @@
+//! The replicas of the demo: child processes on loopback, data in a temporary folder.
+//!
+//! Invariant: every child is ended when this is dropped.
+
+use std::{
+    fs, io,
+    net::{Ipv4Addr, SocketAddr, TcpListener},
+    path::PathBuf,
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use gesmas_client::{Client, protocol::ClusterStatus};
+use tempfile::TempDir;
+
+use super::DemoError;
+
+/// A cluster that is not ready by then will not be.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Between two looks at a replica.
+const LOOK: Duration = Duration::from_millis(20);
+
+struct Replica {
+    config: PathBuf,
+    output: PathBuf,
+    address: SocketAddr,
+    child: Option<Child>,
+}
+
+/// See the file's head.
+pub(super) struct DemoCluster {
+    folder: TempDir,
+    replicas: Vec<Replica>,
+}
+
+fn io_error(what: &'static str) -> impl Fn(io::Error) -> DemoError {
+    move |error| DemoError::Io { what, error }
+}
+
+impl DemoCluster {
+    /// Starts the replicas and waits until they have a leader.
+    pub(super) async fn start(count: u64) -> Result<Self, DemoError> {
+        let folder = tempfile::Builder::new()
+            .prefix("gesmas-demo-")
+            .tempdir()
+            .map_err(io_error("making a temporary folder"))?;
+        let addresses =
+            free_addresses(2 * count).map_err(io_error("looking for free ports on loopback"))?;
+        let (clients, peers) = addresses.split_at(addresses.len() / 2);
+        let members: Vec<_> = (1..=count)
+            .zip(peers)
+            .map(|(replica, peers)| format!("{{ replica = {replica}, peers = \"{peers}\" }}"))
+            .collect();
+        let mut cluster = Self { folder, replicas: Vec::new() };
+        for (replica, address) in (1..=count).zip(clients) {
+            let text = format!(
+                "cluster = \"de30\"\nreplica = {replica}\ndata = \"replica-{replica}\"\n\
+                 listen = \"{address}\"\nmembers = [{}]\n",
+                members.join(", ")
+            );
+            let config = cluster.folder.path().join(format!("replica-{replica}.toml"));
+            fs::write(&config, text).map_err(io_error("writing a configuration"))?;
+            let output = cluster.folder.path().join(format!("replica-{replica}.log"));
+            let replica = Replica { config, output, address: *address, child: None };
+            cluster.replicas.push(replica);
+            cluster.start_replica(cluster.replicas.len() - 1)?;
+        }
+        cluster.leader().await?;
+        Ok(cluster)
+    }
+
+    fn start_replica(&mut self, index: usize) -> Result<(), DemoError> {
+        let replica = &mut self.replicas[index];
+        let program = std::env::current_exe().map_err(io_error("finding this program"))?;
+        let output = fs::File::options()
+            .create(true)
+            .append(true)
+            .open(&replica.output)
+            .map_err(io_error("opening a replica's output"))?;
+        let child = Command::new(program)
+            .arg("serve")
+            .arg("--config")
+            .arg(&replica.config)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(output)
+            .spawn()
+            .map_err(io_error("starting a replica"))?;
+        replica.child = Some(child);
+        Ok(())
+    }
+
+    /// Connections to the cluster, each beginning with another replica.
+    pub(super) async fn clients(&self, count: usize) -> Result<Vec<Client>, DemoError> {
+        let mut addresses: Vec<_> =
+            self.replicas.iter().map(|replica| replica.address.to_string()).collect();
+        let mut clients = Vec::with_capacity(count);
+        for _ in 0..count {
+            addresses.rotate_left(1);
+            let client = Client::builder().endpoints(addresses.clone()).name("demo").connect();
+            clients.push(client.await.map_err(|error| DemoError::call("connecting", error))?);
+        }
+        Ok(clients)
+    }
+
+    /// A connection to one replica alone.
+    async fn client_of(&self, index: usize) -> Option<Client> {
+        let address = self.replicas[index].address.to_string();
+        Client::builder().endpoints([address]).name("demo-look").connect().await.ok()
+    }
+
+    /// What each replica says of itself and what it has counted; none from one that does not answer.
+    pub(super) async fn look(&self, index: usize) -> Option<(ClusterStatus, Vec<(String, u64)>)> {
+        let client = self.client_of(index).await?;
+        let status = client.cluster_status().await.ok();
+        let counters = client.counters().await.ok();
+        client.shutdown().await;
+        Some((status?, counters?))
+    }
+
+    /// Index of the replica that a majority takes for the leader.
+    pub(super) async fn leader(&self) -> Result<usize, DemoError> {
+        let start = Instant::now();
+        while start.elapsed() < PATIENCE {
+            let mut votes = vec![0; self.replicas.len()];
+            for index in 0..self.replicas.len() {
+                if let Some((status, _)) = self.look(index).await
+                    && let Some(leader) = status.leader
+                    && let Some(count) = usize::try_from(leader).ok().and_then(|leader| {
+                        votes.get_mut(leader.checked_sub(1)?)
+                    })
+                {
+                    *count += 1;
+                }
+            }
+            let majority = self.replicas.len() / 2 + 1;
+            if let Some(leader) = votes.iter().position(|count| *count >= majority) {
+                return Ok(leader);
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+        Err(self.late("the election of a leader"))
+    }
+
+    /// Kills a replica with SIGKILL.
+    pub(super) fn kill(&mut self, index: usize) -> Result<(), DemoError> {
+        let child = self.replicas[index].child.take();
+        let mut child = child.expect("a replica is killed while it runs");
+        child.kill().and_then(|()| child.wait()).map_err(io_error("killing a replica"))?;
+        Ok(())
+    }
+
+    /// Starts a replica that was killed.
+    pub(super) fn restart(&mut self, index: usize) -> Result<(), DemoError> {
+        assert!(self.replicas[index].child.is_none(), "only a replica that is down is started");
+        self.start_replica(index)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.replicas.len()
+    }
+
+    /// Something did not happen: the folder stays for whoever looks into it.
+    pub(super) fn late(&self, what: &'static str) -> DemoError {
+        DemoError::Late(what, self.folder.path().display().to_string())
+    }
+
+    /// Ends the replicas.
+    pub(super) fn stop(mut self) {
+        self.end();
+    }
+
+    fn end(&mut self) {
+        for replica in &mut self.replicas {
+            if let Some(mut child) = replica.child.take() {
+                // One that has ended by itself cannot be killed, and need not.
+                let _ended = child.kill();
+                let _reaped = child.wait();
+            }
+        }
+    }
+}
+
+impl Drop for DemoCluster {
+    fn drop(&mut self) {
+        self.end();
+        if std::thread::panicking() {
+            self.folder.disable_cleanup(true);
+        }
+    }
+}
+
+/// Addresses on loopback that nobody listens on now.
+fn free_addresses(count: u64) -> io::Result<Vec<SocketAddr>> {
+    let listeners: Vec<_> = (0..count)
+        .map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)))
+        .collect::<io::Result<_>>()?;
+    listeners.iter().map(TcpListener::local_addr).collect()
+}

@@ -1,0 +1,271 @@
+//! Connections of clients: frames in, frames out.
+//!
+//! The first message is `Hello`; everything after it goes to the driver as it comes. A frame or
+//! message that breaks the protocol gets a typed error with an id and ends its connection only.
+//! Not here: what messages mean (`driver.rs`).
+
+use std::{
+    io,
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use gesmas_protocol::{
+    BODY_MAX, ClientMessage, ErrorCode, ErrorMessage, FrameDecoder, FrameError, Hello,
+    ServerMessage, VERSION, Welcome,
+};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::{
+        TcpListener, TcpStream,
+        tcp::{OwnedReadHalf, OwnedWriteHalf},
+    },
+    sync::mpsc,
+    task::JoinSet,
+};
+
+use super::input::{ConnectionId, Input};
+
+/// A client that has not said `Hello` by then is cut off.
+const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
+/// Bytes gathered for one write.
+const WRITE_BYTES: usize = 64 << 10;
+
+/// What all connections share.
+pub(super) struct Clients {
+    pub(super) inputs: mpsc::Sender<Input>,
+    pub(super) welcome: Welcome,
+    /// Messages that may wait for one client.
+    pub(super) outputs: usize,
+    /// Connections that may exist at once.
+    pub(super) connections: usize,
+    next: AtomicU64,
+    open: AtomicUsize,
+}
+
+impl Clients {
+    pub(super) fn new(
+        inputs: mpsc::Sender<Input>,
+        welcome: Welcome,
+        outputs: usize,
+        connections: usize,
+    ) -> Self {
+        let (next, open) = (AtomicU64::new(1), AtomicUsize::new(0));
+        Self { inputs, welcome, outputs, connections, next, open }
+    }
+}
+
+/// Accepts clients until the task is dropped.
+pub(super) async fn accept(listener: TcpListener, clients: Arc<Clients>) {
+    let mut tasks = JoinSet::new();
+    loop {
+        let (stream, address) = match listener.accept().await {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                // Out of file descriptors, mostly: those that exist go on.
+                tracing::warn!(%error, "a client could not be accepted");
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                continue;
+            }
+        };
+        while tasks.try_join_next().is_some() {}
+        let clients = clients.clone();
+        tasks.spawn(async move {
+            if clients.open.fetch_add(1, Ordering::Relaxed) < clients.connections {
+                if let Err(error) = connection(stream, &clients).await {
+                    tracing::debug!(%address, %error, "a client's connection ended");
+                }
+            } else {
+                tracing::warn!(%address, "too many clients: one is turned away");
+            }
+            clients.open.fetch_sub(1, Ordering::Relaxed);
+        });
+    }
+}
+
+async fn connection(stream: TcpStream, clients: &Clients) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    let (reader, writer) = stream.into_split();
+    let mut reader = Reader::new(reader);
+    let (sender, receiver) = mpsc::channel(clients.outputs);
+    let writer = tokio::spawn(write(writer, receiver));
+    let id = ConnectionId(clients.next.fetch_add(1, Ordering::Relaxed));
+    let result = talk(&mut reader, clients, id, &sender).await;
+    // The writer ends when both this sender and the driver's are gone.
+    drop(sender);
+    let gone = clients.inputs.send(Input::ClientGone(id)).await;
+    drop(gone);
+    writer.await.map_err(io::Error::other)??;
+    result
+}
+
+async fn talk(
+    reader: &mut Reader,
+    clients: &Clients,
+    id: ConnectionId,
+    messages: &mpsc::Sender<ServerMessage>,
+) -> io::Result<()> {
+    let hello = tokio::time::timeout(HELLO_TIMEOUT, reader.next()).await;
+    let principal = match hello {
+        Err(_) => return Ok(()),
+        Ok(Ok(Some(ClientMessage::Hello(hello)))) => match check_hello(&hello) {
+            Ok(principal) => principal,
+            Err(error) => return refuse(messages, ErrorCode::VersionUnsupported, error).await,
+        },
+        Ok(Ok(Some(_))) => {
+            let error = "the first message must be Hello".into();
+            return refuse(messages, ErrorCode::Unexpected, error).await;
+        }
+        Ok(Ok(None)) => return Ok(()),
+        Ok(Err(error)) => return malformed(messages, error).await,
+    };
+    let welcome = ServerMessage::Welcome(clients.welcome.clone());
+    if messages.send(welcome).await.is_err() {
+        return Ok(());
+    }
+    let connected =
+        Input::ClientConnected { connection: id, principal, messages: messages.clone() };
+    if clients.inputs.send(connected).await.is_err() {
+        return Ok(());
+    }
+    loop {
+        match reader.next().await {
+            Ok(Some(ClientMessage::Hello(_))) => {
+                let error = "Hello is said once".into();
+                return refuse(messages, ErrorCode::Unexpected, error).await;
+            }
+            Ok(Some(message)) => {
+                if clients.inputs.send(Input::Client(id, message)).await.is_err() {
+                    return Ok(());
+                }
+            }
+            Ok(None) => return Ok(()),
+            Err(error) => return malformed(messages, error).await,
+        }
+    }
+}
+
+/// Who the client is, if it speaks this version.
+fn check_hello(hello: &Hello) -> Result<String, String> {
+    if hello.versions.contains(&VERSION) {
+        Ok(format!("client:{}", printable(&hello.client)))
+    } else {
+        Err(format!("this server speaks version {VERSION} of the protocol only"))
+    }
+}
+
+/// A name that is safe to log and to show.
+fn printable(name: &str) -> String {
+    name.chars().filter(|char| char.is_ascii_graphic()).take(64).collect()
+}
+
+async fn malformed(messages: &mpsc::Sender<ServerMessage>, error: ReadError) -> io::Result<()> {
+    match error {
+        ReadError::Frame(error) => {
+            let code = match error {
+                FrameError::TooLarge { .. } => ErrorCode::TooLarge,
+                FrameError::UnknownVersion { .. } => ErrorCode::VersionUnsupported,
+                _ => ErrorCode::Malformed,
+            };
+            refuse(messages, code, error.to_string()).await
+        }
+        ReadError::Io(error) => Err(error),
+    }
+}
+
+/// Tells the client what it did wrong; its connection ends.
+async fn refuse(
+    messages: &mpsc::Sender<ServerMessage>,
+    code: ErrorCode,
+    message: String,
+) -> io::Result<()> {
+    let error = error_message(None, code, message);
+    // A client that does not read is not told.
+    drop(messages.send(ServerMessage::Error(error)).await);
+    Ok(())
+}
+
+/// An error with an id under which the log has it.
+pub(super) fn error_message(
+    correlation: Option<u64>,
+    code: ErrorCode,
+    message: String,
+) -> ErrorMessage {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    let id = (u64::from(std::process::id()) << 32) | NEXT.fetch_add(1, Ordering::Relaxed);
+    tracing::warn!(id = format!("{id:016x}"), %code, message, "a client was told of an error");
+    ErrorMessage { id, correlation, code, message }
+}
+
+/// Why no message came.
+enum ReadError {
+    Frame(FrameError),
+    Io(io::Error),
+}
+
+struct Reader {
+    stream: OwnedReadHalf,
+    decoder: FrameDecoder,
+}
+
+impl Reader {
+    fn new(stream: OwnedReadHalf) -> Self {
+        Self { stream, decoder: FrameDecoder::new(BODY_MAX) }
+    }
+
+    /// The next message; none when the client has closed.
+    async fn next(&mut self) -> Result<Option<ClientMessage>, ReadError> {
+        loop {
+            if let Some(frame) = self.decoder.poll().map_err(ReadError::Frame)? {
+                return ClientMessage::from_frame(&frame).map(Some).map_err(ReadError::Frame);
+            }
+            let read = self.stream.read_buf(self.decoder.buffer_mut()).await;
+            if read.map_err(ReadError::Io)? == 0 {
+                return Ok(None);
+            }
+        }
+    }
+}
+
+/// Writes messages, as many as there are in one write.
+async fn write(
+    mut stream: OwnedWriteHalf,
+    mut messages: mpsc::Receiver<ServerMessage>,
+) -> io::Result<()> {
+    let mut bytes = Vec::with_capacity(WRITE_BYTES);
+    while let Some(message) = messages.recv().await {
+        append(&message, &mut bytes);
+        while bytes.len() < WRITE_BYTES {
+            match messages.try_recv() {
+                Ok(message) => append(&message, &mut bytes),
+                Err(_) => break,
+            }
+        }
+        stream.write_all(&bytes).await?;
+        bytes.clear();
+    }
+    stream.shutdown().await
+}
+
+fn append(message: &ServerMessage, bytes: &mut Vec<u8>) {
+    if let Err(error) = message.append_to(bytes) {
+        // Limits of results keep messages below this; an operator's list may exceed it.
+        let text = format!("the answer does not fit into a frame: {error}");
+        let correlation = match message {
+            ServerMessage::AdminAnswer(answer) => Some(answer.correlation),
+            _ => None,
+        };
+        let error = error_message(correlation, ErrorCode::TooLarge, text);
+        let appended = ServerMessage::Error(error).append_to(bytes);
+        appended.expect("an error message fits into a frame");
+    }
+}
+
+/// Binds the clients' address.
+pub(super) async fn bind(address: SocketAddr) -> io::Result<TcpListener> {
+    TcpListener::bind(address).await
+}

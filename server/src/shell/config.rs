@@ -1,0 +1,330 @@
+//! The configuration of a replica: a TOML file, checked as a whole before anything starts.
+//!
+//! Invariant: a [`Config`] that came through [`Config::load`] or [`Config::check`] can be served.
+//! Not here: limits of guests and sessions, which are replicated state.
+
+use std::{
+    collections::BTreeSet,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use serde::Deserialize;
+
+/// What the file says. `docs/gesmas.toml` explains every setting.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// The cluster: 1 to 32 hexadecimal digits, equal on all replicas.
+    pub cluster: String,
+    /// This replica: its number among the members.
+    pub replica: u64,
+    /// Folder for the log and the compiled code.
+    pub data: PathBuf,
+    /// Where clients connect.
+    pub listen: SocketAddr,
+    /// All replicas, this one included.
+    pub members: Vec<Member>,
+    /// Whether to listen on other than loopback addresses although nothing is encrypted.
+    #[serde(default)]
+    pub allow_plaintext: bool,
+    /// Pace of elections and messages.
+    #[serde(default)]
+    pub timing: Timing,
+    /// The durable log.
+    #[serde(default)]
+    pub log: LogConfig,
+    /// The kernel.
+    #[serde(default)]
+    pub kernel: KernelConfig,
+    /// Compiling classes.
+    #[serde(default)]
+    pub compile: CompileConfig,
+    /// Bounds of what waits.
+    #[serde(default)]
+    pub queues: QueueConfig,
+}
+
+/// One replica of the group.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Member {
+    /// Its number, from 1.
+    pub replica: u64,
+    /// Where its peers connect.
+    pub peers: SocketAddr,
+}
+
+/// Pace of elections and messages.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Timing {
+    /// One tick, milliseconds.
+    pub tick_ms: u64,
+    /// Ticks between heartbeats; a silent leader is missed after about three of them.
+    pub heartbeat_ticks: u64,
+    /// Ticks after which an unanswered message of Paxos is sent again.
+    pub resend_ticks: u64,
+    /// Milliseconds after which a request that is not in the log is forwarded again.
+    pub forward_again_ms: u64,
+}
+
+/// The durable log.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct LogConfig {
+    /// Size of a file, MiB.
+    pub file_mib: u64,
+    /// Recent entries that are kept in memory, MiB.
+    pub cache_mib: u64,
+}
+
+/// The kernel.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct KernelConfig {
+    /// Blocked calls that keep their instance; others are parked as journals. Results do not depend
+    /// on it.
+    pub live_activations: usize,
+    /// Segments that run before heartbeats and sockets are looked at again.
+    pub slice: u32,
+}
+
+/// Compiling classes, in a child process.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct CompileConfig {
+    /// Longest time of one module, milliseconds.
+    pub time_ms: u64,
+    /// Address space of the child process, MiB.
+    pub memory_mib: u64,
+}
+
+/// Bounds of what waits. What does not fit is turned away as busy.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct QueueConfig {
+    /// Messages between the sockets and the driver.
+    pub inputs: usize,
+    /// Requests of this replica's clients that are not in the log yet.
+    pub outstanding: usize,
+    /// Commands that a leader holds for its next batches.
+    pub leader: usize,
+    /// Messages that wait to be written to one client; a client that reads slower is cut off.
+    pub client_outputs: usize,
+    /// Frames that wait to be written to one peer.
+    pub peer_outputs: usize,
+    /// Connections of clients.
+    pub connections: usize,
+}
+
+impl Default for Timing {
+    fn default() -> Self {
+        Self { tick_ms: 10, heartbeat_ticks: 10, resend_ticks: 20, forward_again_ms: 500 }
+    }
+}
+
+impl Default for LogConfig {
+    fn default() -> Self {
+        Self { file_mib: 64, cache_mib: 64 }
+    }
+}
+
+impl Default for KernelConfig {
+    fn default() -> Self {
+        Self { live_activations: 1_000, slice: 256 }
+    }
+}
+
+impl Default for CompileConfig {
+    fn default() -> Self {
+        Self { time_ms: 20_000, memory_mib: 1_024 }
+    }
+}
+
+impl Default for QueueConfig {
+    fn default() -> Self {
+        Self {
+            inputs: 4_096,
+            outstanding: 50_000,
+            leader: 200_000,
+            client_outputs: 65_536,
+            peer_outputs: 4_096,
+            connections: 4_096,
+        }
+    }
+}
+
+/// Why a configuration cannot be served.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file cannot be read.
+    #[error("{}: {error}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// The file is not a configuration.
+    #[error("{}: {error}", path.display())]
+    Parse {
+        /// The file.
+        path: PathBuf,
+        /// Where and why.
+        error: Box<toml::de::Error>,
+    },
+    /// A setting has no sense.
+    #[error("{setting}: {problem}")]
+    Setting {
+        /// Its name.
+        setting: &'static str,
+        /// What is wrong, and what to do.
+        problem: String,
+    },
+}
+
+fn setting(setting: &'static str, problem: impl Into<String>) -> ConfigError {
+    ConfigError::Setting { setting, problem: problem.into() }
+}
+
+impl Config {
+    /// Reads and checks a file. A relative data folder lies beside the file.
+    ///
+    /// # Errors
+    /// [`ConfigError`] says what is wrong and where.
+    pub fn load(path: &Path) -> Result<Self, ConfigError> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| ConfigError::Read { path: path.into(), error })?;
+        let mut config: Self = toml::from_str(&text)
+            .map_err(|error| ConfigError::Parse { path: path.into(), error: error.into() })?;
+        if let Some(folder) = path.parent() {
+            config.data = folder.join(&config.data);
+        }
+        config.check()?;
+        Ok(config)
+    }
+
+    /// Checks what one setting alone, or two together, must satisfy.
+    ///
+    /// # Errors
+    /// [`ConfigError::Setting`] names the first that does not.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        self.cluster_id()?;
+        self.check_members()?;
+        for address in [self.listen, self.own_peers()] {
+            if !address.ip().is_loopback() && !self.allow_plaintext {
+                return Err(setting(
+                    "listen",
+                    format!(
+                        "{address} is not a loopback address, and connections are not encrypted: \
+                         set allow_plaintext = true if the network is trusted"
+                    ),
+                ));
+            }
+        }
+        let positive = [
+            ("timing.tick_ms", self.timing.tick_ms),
+            ("timing.heartbeat_ticks", self.timing.heartbeat_ticks),
+            ("timing.resend_ticks", self.timing.resend_ticks),
+            ("log.file_mib", self.log.file_mib),
+            ("kernel.slice", self.kernel.slice.into()),
+            ("compile.time_ms", self.compile.time_ms),
+            ("compile.memory_mib", self.compile.memory_mib),
+            ("queues.inputs", self.queues.inputs as u64),
+            ("queues.outstanding", self.queues.outstanding as u64),
+            ("queues.client_outputs", self.queues.client_outputs as u64),
+            ("queues.peer_outputs", self.queues.peer_outputs as u64),
+            ("queues.connections", self.queues.connections as u64),
+        ];
+        match positive.iter().find(|(_, value)| *value == 0) {
+            Some((name, _)) => Err(setting(name, "must not be 0")),
+            None => Ok(()),
+        }
+    }
+
+    fn check_members(&self) -> Result<(), ConfigError> {
+        let numbers: BTreeSet<_> = self.members.iter().map(|member| member.replica).collect();
+        let addresses: BTreeSet<_> = self.members.iter().map(|member| member.peers).collect();
+        let count = self.members.len();
+        if count < 3 || count % 2 == 0 {
+            let problem = "list 3, 5 or 7 replicas: an even number adds no safety, and fewer than 3 \
+                           survive no failure";
+            return Err(setting("members", problem));
+        }
+        if numbers.len() != count || addresses.len() != count {
+            return Err(setting("members", "each needs a number and an address of its own"));
+        }
+        if !numbers.iter().copied().eq(1..=count as u64) {
+            return Err(setting("members", format!("number them 1 to {count}")));
+        }
+        if !numbers.contains(&self.replica) {
+            return Err(setting("replica", format!("{} is not among the members", self.replica)));
+        }
+        Ok(())
+    }
+
+    /// The cluster as a number.
+    ///
+    /// # Errors
+    /// When it is not one.
+    pub fn cluster_id(&self) -> Result<u128, ConfigError> {
+        u128::from_str_radix(&self.cluster, 16)
+            .map_err(|_| setting("cluster", "must be 1 to 32 hexadecimal digits"))
+    }
+
+    /// Where peers of this replica connect.
+    ///
+    /// # Panics
+    /// When the configuration was not checked.
+    #[must_use]
+    pub fn own_peers(&self) -> SocketAddr {
+        let own = self.members.iter().find(|member| member.replica == self.replica);
+        own.expect("a checked configuration lists this replica").peers
+    }
+
+    /// One tick.
+    #[must_use]
+    pub fn tick(&self) -> Duration {
+        Duration::from_millis(self.timing.tick_ms)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = r#"
+        cluster = "7ab3"
+        replica = 1
+        data = "data"
+        listen = "127.0.0.1:7100"
+        members = [
+            { replica = 1, peers = "127.0.0.1:7201" },
+            { replica = 2, peers = "127.0.0.1:7202" },
+            { replica = 3, peers = "127.0.0.1:7203" },
+        ]
+    "#;
+
+    fn problem(text: &str) -> String {
+        let config: Config = toml::from_str(text).expect("the text is well-formed");
+        config.check().expect_err("the configuration is bad").to_string()
+    }
+
+    #[test]
+    fn a_small_file_is_enough() {
+        let config: Config = toml::from_str(GOOD).expect("it parses");
+        config.check().expect("it is good");
+        assert_eq!(config.cluster_id().expect("it is checked"), 0x7ab3);
+    }
+
+    #[test]
+    fn problems_name_the_setting() {
+        assert!(problem(&GOOD.replace("7ab3", "x")).starts_with("cluster: "));
+        assert!(problem(&GOOD.replace("replica = 1\n", "replica = 9\n")).starts_with("replica: "));
+        assert!(problem(&GOOD.replace("replica = 3,", "replica = 4,")).contains("1 to 3"));
+        assert!(problem(&GOOD.replace("127.0.0.1:7100", "10.0.0.1:7100")).contains("loopback"));
+        assert!(toml::from_str::<Config>(&format!("{GOOD}\nsurprise = 1")).is_err());
+    }
+}

@@ -1,0 +1,83 @@
+//! Everything that can wake the driver.
+
+use std::time::Instant;
+
+use bytes::Bytes;
+use gesmas_coroutine::Compiled;
+use gesmas_machine::{CodeHash, Command};
+use gesmas_protocol::{ClientMessage, ServerMessage};
+use tokio::sync::mpsc;
+
+/// Names a connection of a client while this process runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct ConnectionId(pub(super) u64);
+
+/// One input of the driver.
+pub(super) enum Input {
+    /// Time for a tick.
+    Tick,
+    /// A client connected.
+    ClientConnected {
+        connection: ConnectionId,
+        principal: String,
+        /// Messages for it; dropping the sender ends the connection.
+        messages: mpsc::Sender<ServerMessage>,
+    },
+    /// A client's connection has ended.
+    ClientGone(ConnectionId),
+    /// A client said something.
+    Client(ConnectionId, ClientMessage),
+    /// A connection to a peer stands.
+    PeerUp {
+        peer: u64,
+        /// Frames for it; dropping the sender ends the connection.
+        frames: mpsc::Sender<Bytes>,
+    },
+    /// A peer connected here; frames of earlier connections no longer count.
+    PeerConnected { peer: u64, connection: u64 },
+    /// A peer sent a frame.
+    Peer { peer: u64, connection: u64, body: Bytes },
+    /// A module was compiled, or could not be.
+    Compiled(CompileDone),
+    /// The process is to end.
+    Stop,
+}
+
+/// The end of a compilation.
+pub(super) struct CompileDone {
+    pub(super) code: CodeHash,
+    pub(super) result: Result<Compiled, String>,
+    pub(super) reason: CompileReason,
+}
+
+/// Why a module is compiled.
+pub(super) enum CompileReason {
+    /// It is in the log: its end is reported to the group.
+    Ordered,
+    /// A client of this replica puts it: it goes into the log if it compiles.
+    BeforeOrdering { connection: ConnectionId, command: Box<Command> },
+}
+
+/// The driver's end of the input queue.
+pub(super) type Inputs = mpsc::Receiver<Input>;
+
+/// The clocks of this host, as the core takes them.
+pub(super) struct HostClock(Instant);
+
+impl HostClock {
+    pub(super) fn start() -> Self {
+        Self(Instant::now())
+    }
+
+    /// What the clocks say now.
+    pub(super) fn now(&self) -> crate::replica::Moment {
+        let wall = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        let nanoseconds = |duration: std::time::Duration| {
+            u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+        };
+        crate::replica::Moment {
+            monotonic: nanoseconds(self.0.elapsed()),
+            wall: wall.map_or(0, nanoseconds),
+        }
+    }
+}

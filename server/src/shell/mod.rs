@@ -1,0 +1,31 @@
+//! The shell of a replica: sockets, threads and clocks around the core.
+//!
+//! ```text
+//! clients ─┐                         ┌─► client connections (bounded queues)
+//! peers   ─┼─► driver (one thread) ──┼─► peers
+//! ticks   ─┤   core, log, kernel     └─► compiler (a thread and a child process)
+//! compiler─┘
+//! ```
+//!
+//! One thread, the driver, owns the core and takes its work from one closed enum of inputs through
+//! one bounded queue; tokio owns the sockets. A client that reads slower than it is written to is
+//! cut off and comes back; a full input queue holds up the sockets.
+//! Not here: what inputs mean (`replica/`), and the command line (`cli/`).
+
+mod admin;
+mod clients;
+mod compiler;
+mod config;
+mod convert;
+mod driver;
+mod input;
+mod peers;
+mod router;
+mod serve;
+
+pub use self::{
+    config::{
+        CompileConfig, Config, ConfigError, KernelConfig, LogConfig, Member, QueueConfig, Timing,
+    },
+    serve::{ServeError, Server, start},
+};

@@ -1,0 +1,138 @@
+//! Which client of this replica gets what.
+//!
+//! Every replica has every effect; the router sends those of sessions that are attached here. A
+//! session is where its client attached it last.
+//! Invariant: nothing waits without bound: a client whose queue is full is cut off, and what it
+//! missed is stored in its session.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use gesmas_machine::SessionId;
+use gesmas_protocol::{self as protocol, ServerMessage};
+use tokio::sync::mpsc;
+
+use super::input::ConnectionId;
+
+struct Connection {
+    principal: String,
+    messages: mpsc::Sender<ServerMessage>,
+    sessions: BTreeSet<SessionId>,
+}
+
+/// Connections and the sessions attached to them.
+#[derive(Default)]
+pub(super) struct Router {
+    connections: BTreeMap<ConnectionId, Connection>,
+    sessions: BTreeMap<SessionId, ConnectionId>,
+    /// Sessions that are being opened, by nonce: who asked, and as what.
+    opening: BTreeMap<u128, Vec<(ConnectionId, u64)>>,
+    sent: u64,
+    cut_off: u64,
+}
+
+impl Router {
+    pub(super) fn connect(
+        &mut self,
+        id: ConnectionId,
+        principal: String,
+        messages: mpsc::Sender<ServerMessage>,
+    ) {
+        let sessions = BTreeSet::new();
+        self.connections.insert(id, Connection { principal, messages, sessions });
+    }
+
+    pub(super) fn disconnect(&mut self, id: ConnectionId) {
+        let Some(connection) = self.connections.remove(&id) else {
+            return;
+        };
+        for session in connection.sessions {
+            self.sessions.remove(&session);
+        }
+        for asked in self.opening.values_mut() {
+            asked.retain(|(connection, _)| *connection != id);
+        }
+        self.opening.retain(|_, asked| !asked.is_empty());
+    }
+
+    /// Who is at the other end of a connection.
+    pub(super) fn principal(&self, id: ConnectionId) -> Option<&str> {
+        self.connections.get(&id).map(|connection| connection.principal.as_str())
+    }
+
+    /// Notes that a session's client is at this connection.
+    pub(super) fn attach(&mut self, id: ConnectionId, session: SessionId) {
+        if self.sessions.get(&session) == Some(&id) {
+            return;
+        }
+        self.detach(session);
+        if let Some(connection) = self.connections.get_mut(&id) {
+            connection.sessions.insert(session);
+            self.sessions.insert(session, id);
+        }
+    }
+
+    /// Forgets where a session's client is.
+    pub(super) fn detach(&mut self, session: SessionId) {
+        let at = self.sessions.remove(&session);
+        if let Some(connection) = at.and_then(|id| self.connections.get_mut(&id)) {
+            connection.sessions.remove(&session);
+        }
+    }
+
+    /// Notes who waits for a session to open.
+    pub(super) fn open(&mut self, id: ConnectionId, nonce: u128, correlation: u64) {
+        let asked = self.opening.entry(nonce).or_default();
+        asked.retain(|(connection, _)| *connection != id);
+        asked.push((id, correlation));
+    }
+
+    /// Who waits for a session to open.
+    pub(super) fn take_opening(&mut self, nonce: u128) -> Vec<(ConnectionId, u64)> {
+        self.opening.remove(&nonce).unwrap_or_default()
+    }
+
+    /// Sends to the client of a session, if it is here.
+    pub(super) fn send_to_session(&mut self, session: SessionId, message: ServerMessage) {
+        if let Some(id) = self.sessions.get(&session).copied() {
+            self.send(id, message);
+        }
+    }
+
+    /// Whether a session's client is here.
+    pub(super) fn has_session(&self, session: SessionId) -> bool {
+        self.sessions.contains_key(&session)
+    }
+
+    /// Sends to a connection; one that is full is cut off.
+    pub(super) fn send(&mut self, id: ConnectionId, message: ServerMessage) {
+        let Some(connection) = self.connections.get(&id) else {
+            return;
+        };
+        if connection.messages.try_send(message).is_ok() {
+            self.sent += 1;
+        } else {
+            self.cut_off += 1;
+            self.disconnect(id);
+        }
+    }
+
+    /// Tells everybody that this replica goes away.
+    pub(super) fn say_goodbye(&mut self) {
+        let ids: Vec<_> = self.connections.keys().copied().collect();
+        for id in ids {
+            let reason = "the replica is stopping".into();
+            self.send(id, ServerMessage::GoingAway(protocol::GoingAway { reason }));
+            self.disconnect(id);
+        }
+    }
+
+    /// Counts for operators.
+    pub(super) fn counts(&self) -> [(&'static str, u64); 4] {
+        [
+            ("connections", self.connections.len() as u64),
+            ("sessions_attached", self.sessions.len() as u64),
+            ("messages_sent", self.sent),
+            ("clients_cut_off", self.cut_off),
+        ]
+    }
+}

@@ -1,0 +1,314 @@
+//! Starting and stopping one replica in this process.
+//!
+//! Order: the folder is locked and the log recovered, the engine made, the sockets bound, the
+//! driver started; a failure of any ends what was started before it.
+
+use std::{
+    fs, io,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    sync::Arc,
+    thread::JoinHandle,
+};
+
+use gesmas_coroutine::{CacheError, EngineUnavailable, WasmEngine};
+use gesmas_machine::{
+    ClassName, CodeHash, Engine as _, Genesis, Limits, Machine, STATE_MACHINE_VERSION,
+};
+use gesmas_protocol::{BODY_MAX, VERSION, Welcome};
+use tokio::{
+    sync::{mpsc, watch},
+    task::JoinSet,
+};
+
+use super::{
+    clients::{self, Clients},
+    compiler::CompilerQueue,
+    config::{Config, ConfigError},
+    driver::Driver,
+    input::{HostClock, Input},
+    peers,
+};
+use crate::{
+    log::{
+        Identity, Log, LogError, LogSettings,
+        repo::{FsRepo, Repo as _},
+    },
+    paxos::{self, Node, NodeConfig, NodeError},
+    replica::{Replica, ReplicaError, ReplicaSettings},
+};
+
+/// Why a replica could not start, or had to stop.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// The configuration cannot be served.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The data folder cannot be used.
+    #[error("{}: {error}", path.display())]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// The log cannot be used.
+    #[error("the log: {0}")]
+    Log(#[from] LogError),
+    /// The node cannot start.
+    #[error(transparent)]
+    Node(#[from] NodeError),
+    /// The engine cannot start.
+    #[error(transparent)]
+    Engine(#[from] EngineUnavailable),
+    /// The cache of compiled code cannot be used.
+    #[error(transparent)]
+    Cache(#[from] CacheError),
+    /// An address cannot be listened on.
+    #[error("{address}: {error}")]
+    Bind {
+        /// The address.
+        address: SocketAddr,
+        /// Why.
+        error: io::Error,
+    },
+    /// The replica had to stop.
+    #[error("the replica stopped: {0}")]
+    Replica(#[from] ReplicaError),
+    /// The driver panicked: an invariant of the replica is broken.
+    #[error("the replica stopped because an invariant is broken; its log has the place")]
+    Broken,
+}
+
+/// A replica that runs.
+pub struct Server {
+    inputs: mpsc::Sender<Input>,
+    driver: JoinHandle<Result<(), ReplicaError>>,
+    tasks: JoinSet<()>,
+    ended: watch::Receiver<bool>,
+    clients: SocketAddr,
+    leading: watch::Receiver<bool>,
+}
+
+impl Server {
+    /// Where clients connect.
+    #[must_use]
+    pub fn clients(&self) -> SocketAddr {
+        self.clients
+    }
+
+    /// Whether the replica leads, as it changes.
+    #[must_use]
+    pub fn leading(&self) -> watch::Receiver<bool> {
+        self.leading.clone()
+    }
+
+    /// Waits until the replica has to stop.
+    pub async fn ended(&self) {
+        let mut ended = self.ended.clone();
+        // An error means that the driver is gone, which is the same.
+        let _gone = ended.wait_for(|ended| *ended).await;
+    }
+
+    /// Stops the replica: its clients are told to go elsewhere.
+    ///
+    /// # Errors
+    /// Why it had stopped by itself.
+    pub async fn stop(mut self) -> Result<(), ServeError> {
+        // Should the driver be gone already, its result says why.
+        let _gone = self.inputs.send(Input::Stop).await;
+        let driver = self.driver;
+        let joined = tokio::task::spawn_blocking(move || driver.join()).await;
+        self.tasks.shutdown().await;
+        match joined.map_err(|_| ServeError::Broken)? {
+            Ok(result) => result.map_err(ServeError::from),
+            Err(_) => Err(ServeError::Broken),
+        }
+    }
+}
+
+/// Starts a replica on the current tokio runtime.
+///
+/// # Errors
+/// [`ServeError`] says what stands in the way.
+pub async fn start(config: &Config) -> Result<Server, ServeError> {
+    config.check()?;
+    let (sender, receiver) = mpsc::channel(config.queues.inputs);
+    let clock = HostClock::start();
+    let engine = make_engine(config)?;
+    let compiler = CompilerQueue::start(
+        engine.compiler(),
+        &folder(&config.data, "code")?,
+        &config.compile,
+        sender.clone(),
+    )?;
+    let replica = make_replica(config, engine, &clock)?;
+    let limits = Limits::default();
+
+    let bind = |address| async move {
+        clients::bind(address).await.map_err(|error| ServeError::Bind { address, error })
+    };
+    let client_listener = bind(config.listen).await?;
+    let peer_listener = bind(config.own_peers()).await?;
+    let own_address = client_listener
+        .local_addr()
+        .map_err(|error| ServeError::Bind { address: config.listen, error })?;
+
+    let (leading_sender, leading) = watch::channel(false);
+    let driver = Driver::new(replica, clock, compiler, config.kernel.slice, leading_sender);
+    let (ended_sender, ended) = watch::channel(false);
+    let driver = std::thread::Builder::new()
+        .name("driver".into())
+        .spawn(move || {
+            // Dropped on every way out, a panic included: whoever waits sees that it is over.
+            let _ended = ended_sender;
+            let result = driver.run(receiver);
+            if let Err(error) = &result {
+                tracing::error!(%error, "the replica stops");
+            }
+            result
+        })
+        .map_err(|error| ServeError::Folder { path: config.data.clone(), error })?;
+
+    let mut tasks = JoinSet::new();
+    let welcome = welcome(config, &limits)?;
+    let queues = &config.queues;
+    let clients =
+        Clients::new(sender.clone(), welcome, queues.client_outputs, queues.connections);
+    tasks.spawn(clients::accept(client_listener, Arc::new(clients)));
+    start_peers(config, &sender, peer_listener, &mut tasks)?;
+    tasks.spawn(tick(config.tick(), sender.clone()));
+    Ok(Server { inputs: sender, driver, tasks, ended, clients: own_address, leading })
+}
+
+fn start_peers(
+    config: &Config,
+    inputs: &mpsc::Sender<Input>,
+    listener: tokio::net::TcpListener,
+    tasks: &mut JoinSet<()>,
+) -> Result<(), ServeError> {
+    let identity = peers::Identity {
+        cluster: config.cluster_id()?,
+        replica: config.replica,
+        members: config.members.iter().map(|member| member.replica).collect(),
+        outputs: config.queues.peer_outputs,
+        inputs: inputs.clone(),
+    };
+    for member in config.members.iter().filter(|member| member.replica != config.replica) {
+        tasks.spawn(peers::dial(identity.clone(), member.replica, member.peers));
+    }
+    tasks.spawn(peers::accept(listener, identity));
+    Ok(())
+}
+
+/// Sends ticks; one that finds the queue full is left out, since the driver is busy anyway.
+async fn tick(period: std::time::Duration, inputs: mpsc::Sender<Input>) {
+    let mut interval = tokio::time::interval(period);
+    interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
+    loop {
+        interval.tick().await;
+        if matches!(inputs.try_send(Input::Tick), Err(mpsc::error::TrySendError::Closed(_))) {
+            return;
+        }
+    }
+}
+
+fn make_engine(config: &Config) -> Result<WasmEngine, ServeError> {
+    let live = u32::try_from(config.kernel.live_activations).unwrap_or(u32::MAX);
+    let settings = gesmas_coroutine::Settings {
+        // One runs, one may be parked while its successor is started, and a read may run.
+        slots: live.saturating_add(8),
+        ..gesmas_coroutine::Settings::default()
+    };
+    Ok(WasmEngine::new(settings)?)
+}
+
+fn make_replica(
+    config: &Config,
+    engine: WasmEngine,
+    clock: &HostClock,
+) -> Result<Replica<WasmEngine>, ServeError> {
+    let settings = ReplicaSettings {
+        outstanding: config.queues.outstanding,
+        queue: config.queues.leader,
+        batch_commands: 10_000,
+        batch_bytes: 1 << 20,
+        in_flight: 64,
+        resend_after: config.timing.forward_again_ms * 1_000_000,
+        genesis: genesis(config, &engine)?,
+    };
+    let log = paxos::share(open_log(config)?);
+    let members = config.members.iter().map(|member| member.replica).collect();
+    let node_config = NodeConfig {
+        election_ticks: config.timing.heartbeat_ticks,
+        resend_ticks: config.timing.resend_ticks,
+        ..NodeConfig::new(1, 1, config.replica, members)
+    };
+    let node = Node::recover(node_config, &log)?;
+    let machine_settings =
+        gesmas_machine::Settings { live_activations: config.kernel.live_activations };
+    let machine = Machine::new(engine, machine_settings);
+    Ok(Replica::new(settings, node, log, machine, clock.now()))
+}
+
+/// What the group becomes, should this replica be its first leader.
+fn genesis(config: &Config, engine: &WasmEngine) -> Result<Genesis, ServeError> {
+    let reserved = gesmas_classes::ALL.iter().map(|standard| {
+        let name = ClassName::new(standard.name).expect("standard classes have good names");
+        (name, CodeHash::of(standard.module))
+    });
+    Ok(Genesis {
+        cluster: config.cluster_id()?,
+        state_machine_version: STATE_MACHINE_VERSION,
+        seed: random(config)?,
+        replicas: config.members.iter().map(|member| member.replica).collect(),
+        engine: engine.identity(),
+        limits: Limits::default(),
+        reserved: reserved.collect(),
+    })
+}
+
+/// Opens the log, or makes one in a folder that has none.
+fn open_log(config: &Config) -> Result<Log, ServeError> {
+    let path = folder(&config.data, "log")?;
+    let seed = random(config)?;
+    let settings = LogSettings {
+        identity: Identity { cluster: config.cluster_id()?, replica: config.replica },
+        file_bytes: config.log.file_mib << 20,
+        cache_bytes: config.log.cache_mib << 20,
+        salt: u64::from_le_bytes(*seed.first_chunk().expect("a seed has 32 bytes")),
+    };
+    let mut repo = Box::new(FsRepo::open(&path).map_err(LogError::from)?);
+    let fresh = repo.list().map_err(LogError::from)?.is_empty();
+    Ok(if fresh { Log::create(repo, settings)? } else { Log::open(repo, settings)? })
+}
+
+fn folder(data: &Path, name: &str) -> Result<PathBuf, ServeError> {
+    let path = data.join(name);
+    fs::create_dir_all(&path).map_err(|error| ServeError::Folder { path: path.clone(), error })?;
+    Ok(path)
+}
+
+/// Bytes that nobody can foresee.
+fn random(config: &Config) -> Result<[u8; 32], ServeError> {
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes).map_err(|error| ServeError::Folder {
+        path: config.data.clone(),
+        error: io::Error::other(error.to_string()),
+    })?;
+    Ok(bytes)
+}
+
+fn welcome(config: &Config, limits: &Limits) -> Result<Welcome, ServeError> {
+    Ok(Welcome {
+        version: VERSION,
+        replica: config.replica,
+        cluster: config.cluster_id()?,
+        frame_bytes: BODY_MAX,
+        argument_bytes: limits.argument_bytes,
+        module_bytes: limits.module.bytes,
+        requests_per_session: limits.requests_per_session,
+        session_timeout_max_ns: limits.session_timeout,
+        server: concat!("gesmas ", env!("CARGO_PKG_VERSION")).into(),
+    })
+}
