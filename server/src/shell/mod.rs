@@ -19,9 +19,12 @@ mod config;
 mod convert;
 mod driver;
 mod input;
+mod outputs;
 mod peers;
+mod requests;
 mod router;
 mod serve;
+mod sessions;
 
 pub use self::{
     config::{

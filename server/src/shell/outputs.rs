@@ -1,0 +1,108 @@
+//! What comes out of the core: effects for the clients that are here, ends of reads, code to compile.
+
+use gesmas_machine::Effect;
+use gesmas_protocol::{self as protocol, ServerMessage};
+
+use super::{
+    compiler::Job,
+    convert,
+    driver::{Driver, Waiting},
+    input::CompileReason,
+};
+use crate::replica::Output;
+
+impl Driver {
+    pub(super) fn route_outputs(&mut self) {
+        while let Some(output) = self.replica.poll_output() {
+            match output {
+                Output::Effect(effect) => self.route_effect(effect),
+                Output::Read { id, result } => {
+                    let Some(Waiting::Read { connection, correlation }) = self.waiting.remove(&id)
+                    else {
+                        continue;
+                    };
+                    let position = self.position();
+                    let result = match result {
+                        Ok(Ok(value)) => Ok(value.into()),
+                        Ok(Err(error)) => {
+                            Err(protocol::ReadError::Failed(convert::call_error(error)))
+                        }
+                        Err(refusal) => {
+                            Err(protocol::ReadError::Refused(convert::refusal(refusal)))
+                        }
+                    };
+                    let reply = protocol::ReadReply { correlation, position, result };
+                    self.router.send(connection, ServerMessage::ReadReply(reply));
+                }
+                Output::CaughtUp { id } => match self.waiting.remove(&id) {
+                    Some(Waiting::Session { connection, session }) => {
+                        self.session_known(connection, session);
+                    }
+                    Some(Waiting::Alive { connection, session, correlation }) => {
+                        self.alive(connection, session, correlation);
+                    }
+                    Some(Waiting::Read { .. }) | None => {}
+                },
+            }
+        }
+    }
+
+    fn route_effect(&mut self, effect: Effect) {
+        match effect {
+            Effect::SessionOpened { nonce, session } => self.session_opened(nonce, session),
+            Effect::SessionOver { session, reason } => {
+                let reason = convert::session_end(reason);
+                let over = protocol::SessionOver { session: session.0, reason };
+                self.router.send_to_session(session, ServerMessage::SessionOver(over));
+                self.router.detach(session);
+            }
+            Effect::Reply { session, number, position, outcome } => {
+                if self.router.has_session(session) {
+                    let reply = protocol::Reply {
+                        session: session.0,
+                        number,
+                        position: convert::position(position),
+                        outcome: convert::outcome(outcome),
+                    };
+                    self.router.send_to_session(session, ServerMessage::Reply(reply));
+                }
+            }
+            Effect::Refused { session, number, refusal } => {
+                let refusal = convert::refusal(refusal);
+                let refused = protocol::Refused { session: session.0, number, refusal };
+                self.router.send_to_session(session, ServerMessage::Refused(refused));
+            }
+            Effect::Event { session, number, position, payload } => {
+                let event = protocol::Event {
+                    session: session.0,
+                    number,
+                    position: convert::position(position),
+                    payload: payload.into(),
+                };
+                self.router.send_to_session(session, ServerMessage::Event(event));
+            }
+            Effect::Compile { class, code } => {
+                if let Some(module) = self.replica.machine().module(&class) {
+                    self.compiler.add(Job { code, module, reason: CompileReason::Ordered });
+                }
+            }
+            Effect::BatchVoid => {}
+            Effect::Log { object, invocation, level, text } => {
+                log_line(&object.to_string(), invocation.0, level, &text);
+            }
+            Effect::HandlerFailed { object, text } => {
+                tracing::warn!(%object, fault = text, "a handler failed");
+            }
+        }
+    }
+}
+
+/// A line that a method wrote.
+fn log_line(object: &str, invocation: u64, level: u8, text: &str) {
+    match level {
+        1 => tracing::error!(target: "guest", object, invocation, "{text}"),
+        2 => tracing::warn!(target: "guest", object, invocation, "{text}"),
+        3 => tracing::info!(target: "guest", object, invocation, "{text}"),
+        _ => tracing::debug!(target: "guest", object, invocation, "{text}"),
+    }
+}

@@ -1,0 +1,157 @@
+//! What clients ask for: requests, cancels, reads, questions of operators.
+//!
+//! Everything is checked against names and limits here, before it is ordered; the machine checks it
+//! again. A module is compiled before it is ordered, so that one that cannot be compiled never is.
+
+use gesmas_machine::{
+    CodeHash, Command, Engine as _, Place, RequestBody, STATE_MACHINE_VERSION, SessionId, Step,
+};
+use gesmas_protocol::{self as protocol, ErrorCode, ServerMessage};
+
+use super::{
+    admin, clients,
+    compiler::Job,
+    convert,
+    driver::{Driver, Waiting},
+    input::{CompileDone, CompileReason, ConnectionId},
+};
+use crate::replica::Question;
+
+impl Driver {
+    pub(super) fn request(&mut self, connection: ConnectionId, request: protocol::Request) {
+        let (session, number) = (request.session, request.number);
+        self.router.attach(connection, SessionId(session));
+        let refusal = match convert::request(request) {
+            Err(error) => protocol::Refusal::Invalid { message: error.to_string() },
+            Ok(request) => match request.check(&self.replica.machine().limits()) {
+                Err(limit) => convert::refusal(gesmas_machine::Refusal::Limit(limit)),
+                Ok(()) => match self.order(connection, Command::Request(request)) {
+                    Ok(()) => return,
+                    Err(refusal) => refusal,
+                },
+            },
+        };
+        let refused = protocol::Refused { session, number, refusal };
+        self.router.send(connection, ServerMessage::Refused(refused));
+    }
+
+    /// Puts a request on its way; a module is compiled before.
+    fn order(
+        &mut self,
+        connection: ConnectionId,
+        command: Command,
+    ) -> Result<(), protocol::Refusal> {
+        if let Command::Request(request) = &command
+            && let RequestBody::PutClass { class, module } = &request.body
+        {
+            let code = CodeHash::of(module);
+            let machine = self.replica.machine();
+            let limits = machine.limits();
+            let engine = machine.engine();
+            // What the rules refuse is ordered as it is: the machine refuses it with a typed error.
+            let sound = engine
+                .inspect(class.as_str(), module, STATE_MACHINE_VERSION, &limits.module)
+                .is_ok();
+            if sound && !engine.is_compiled(code) {
+                let module = module.as_slice().into();
+                let reason =
+                    CompileReason::BeforeOrdering { connection, command: Box::new(command) };
+                self.compiler.add(Job { code, module, reason });
+                return Ok(());
+            }
+        }
+        self.replica.handle_command(command).map_err(|_| protocol::Refusal::Busy)
+    }
+
+    pub(super) fn cancel(&mut self, connection: ConnectionId, cancel: protocol::Cancel) {
+        let session = SessionId(cancel.session);
+        self.router.attach(connection, session);
+        let place = Place { session, number: cancel.number, previous: cancel.previous };
+        let acknowledged = convert::acknowledged(cancel.acknowledged);
+        if self.replica.handle_command(Command::Cancel { place, acknowledged }).is_err() {
+            let refused = protocol::Refused {
+                session: cancel.session,
+                number: cancel.number,
+                refusal: protocol::Refusal::Busy,
+            };
+            self.router.send(connection, ServerMessage::Refused(refused));
+        }
+    }
+
+    pub(super) fn read(&mut self, connection: ConnectionId, read: protocol::Read) {
+        let Some(principal) = self.router.principal(connection) else {
+            return;
+        };
+        let (correlation, stale, seen) = (read.correlation, read.stale, Step(read.seen.step));
+        let refusal = match convert::read(read, principal) {
+            Err(error) => protocol::Refusal::Invalid { message: error.to_string() },
+            Ok(read) => {
+                let question = Question { read: Some(read), seen, stale };
+                let id = self.next_read();
+                if self.replica.handle_read(id, question).is_ok() {
+                    self.waiting.insert(id, Waiting::Read { connection, correlation });
+                    return;
+                }
+                protocol::Refusal::Busy
+            }
+        };
+        let position = self.position();
+        let result = Err(protocol::ReadError::Refused(refusal));
+        let reply = protocol::ReadReply { correlation, position, result };
+        self.router.send(connection, ServerMessage::ReadReply(reply));
+    }
+
+    pub(super) fn admin(&mut self, connection: ConnectionId, admin: protocol::Admin) {
+        let correlation = admin.correlation;
+        let counts = self.router.counts();
+        let result = admin::answer(&self.replica, admin.request, self.connected_peers(), &counts);
+        let answer = protocol::AdminAnswer { correlation, result };
+        self.router.send(connection, ServerMessage::AdminAnswer(answer));
+    }
+
+    pub(super) fn compiled(&mut self, done: CompileDone) {
+        let failure = match done.result {
+            Ok(compiled) => {
+                self.replica.machine_mut().engine_mut().install(done.code, compiled);
+                None
+            }
+            Err(failure) => Some(failure),
+        };
+        match done.reason {
+            CompileReason::Ordered => {
+                // Reports are few, and there is room for them unless the replica is cut off.
+                if self.replica.handle_compiled(done.code, failure).is_err() {
+                    tracing::error!(code = %done.code, "the report of compiled code found no room");
+                }
+            }
+            CompileReason::BeforeOrdering { connection, command } => {
+                self.order_compiled(connection, *command, failure);
+            }
+        }
+    }
+
+    fn order_compiled(
+        &mut self,
+        connection: ConnectionId,
+        command: Command,
+        failure: Option<String>,
+    ) {
+        let Command::Request(request) = &command else {
+            panic!("only a request waits for its module");
+        };
+        let (session, number) = (request.place.session.0, request.place.number);
+        let refusal = match failure {
+            None => match self.replica.handle_command(command) {
+                Ok(()) => return,
+                Err(_) => protocol::Refusal::Busy,
+            },
+            Some(failure) => {
+                let message = format!("the module could not be compiled: {failure}");
+                let error = clients::error_message(None, ErrorCode::Unexpected, message);
+                protocol::Refusal::Invalid { message: error.to_string() }
+            }
+        };
+        let refused = protocol::Refused { session, number, refusal };
+        self.router.send(connection, ServerMessage::Refused(refused));
+    }
+}
