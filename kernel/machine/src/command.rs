@@ -189,6 +189,7 @@ pub enum RequestBody {
         /// Hash of the method's signature as the caller knows it.
         signature: u64,
         /// Its encoded arguments.
+        #[serde(with = "serde_bytes")]
         arguments: Vec<u8>,
     },
     /// Creates an object.
@@ -198,6 +199,7 @@ pub enum RequestBody {
         /// Hash of the signature of `init` as the caller knows it.
         signature: u64,
         /// Encoded arguments of `init`.
+        #[serde(with = "serde_bytes")]
         arguments: Vec<u8>,
     },
     /// Removes an object; its callers end with `ObjectRemoved`.
@@ -210,6 +212,7 @@ pub enum RequestBody {
         /// Its name.
         class: ClassName,
         /// Its module.
+        #[serde(with = "serde_bytes")]
         module: Vec<u8>,
     },
     /// Cancels an invocation.

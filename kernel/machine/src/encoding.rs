@@ -19,7 +19,7 @@ pub enum DecodeError {
 }
 
 /// Bytes that decoding may claim in all: more than any state that fits into memory here.
-const DECODE_LIMIT: usize = 1 << 36;
+const DECODE_LIMIT: usize = if usize::BITS > 36 { 1_usize.wrapping_shl(36) } else { usize::MAX };
 
 const fn configuration() -> impl bincode::config::Config {
     bincode::config::standard().with_limit::<DECODE_LIMIT>()
@@ -90,11 +90,11 @@ impl Hashing {
     }
 
     /// Hash of all of them.
-    pub(crate) fn finish(self) -> blake3::Hash {
+    pub(crate) fn finish(&mut self) -> blake3::Hash {
         let rest = &self.block[..self.used];
-        match self.hasher {
+        match &mut self.hasher {
             None => blake3::hash(rest),
-            Some(mut hasher) => hasher.update(rest).finalize(),
+            Some(hasher) => hasher.update(rest).finalize(),
         }
     }
 }

@@ -19,26 +19,32 @@ pub enum HostCall {
     /// Reads a key. Answer: [`Answer::Optional`].
     Get {
         /// Key in the object's store.
+        #[serde(with = "serde_bytes")]
         key: Vec<u8>,
     },
     /// Writes a key. Answer: [`Answer::Unit`].
     Set {
         /// Key in the object's store.
+        #[serde(with = "serde_bytes")]
         key: Vec<u8>,
         /// New value.
+        #[serde(with = "serde_bytes")]
         value: Vec<u8>,
     },
     /// Removes a key. Answer: the old value, [`Answer::Optional`].
     Remove {
         /// Key in the object's store.
+        #[serde(with = "serde_bytes")]
         key: Vec<u8>,
     },
     /// Lists entries of a collection in the order of their keys. Answer: [`Answer::Entries`], the
     /// keys without the collection's prefix.
     Scan {
         /// The collection.
+        #[serde(with = "serde_bytes")]
         collection: Vec<u8>,
         /// Lists only keys after this one (before it when `reverse`).
+        #[serde(with = "serde_bytes")]
         after: Option<Vec<u8>>,
         /// From the greatest key down.
         reverse: bool,
@@ -48,30 +54,37 @@ pub enum HostCall {
     /// Appends to a deque. Answer: [`Answer::Unit`].
     PushBack {
         /// The deque.
+        #[serde(with = "serde_bytes")]
         deque: Vec<u8>,
         /// The item.
+        #[serde(with = "serde_bytes")]
         value: Vec<u8>,
     },
     /// Prepends to a deque. Answer: [`Answer::Unit`].
     PushFront {
         /// The deque.
+        #[serde(with = "serde_bytes")]
         deque: Vec<u8>,
         /// The item.
+        #[serde(with = "serde_bytes")]
         value: Vec<u8>,
     },
     /// Takes the last item of a deque. Answer: [`Answer::Optional`].
     PopBack {
         /// The deque.
+        #[serde(with = "serde_bytes")]
         deque: Vec<u8>,
     },
     /// Takes the first item of a deque. Answer: [`Answer::Optional`].
     PopFront {
         /// The deque.
+        #[serde(with = "serde_bytes")]
         deque: Vec<u8>,
     },
     /// Reads an item of a deque by its place. Answer: [`Answer::Optional`].
     DequeGet {
         /// The deque.
+        #[serde(with = "serde_bytes")]
         deque: Vec<u8>,
         /// Place, from 0 at the front.
         index: u64,
@@ -79,34 +92,43 @@ pub enum HostCall {
     /// Length of a deque or map. Answer: [`Answer::Number`].
     Length {
         /// The collection.
+        #[serde(with = "serde_bytes")]
         collection: Vec<u8>,
     },
     /// Writes an entry of a map and counts it. Answer: the old value, [`Answer::Optional`].
     MapInsert {
         /// The map.
+        #[serde(with = "serde_bytes")]
         map: Vec<u8>,
         /// The entry's key.
+        #[serde(with = "serde_bytes")]
         key: Vec<u8>,
         /// The entry's value.
+        #[serde(with = "serde_bytes")]
         value: Vec<u8>,
     },
     /// Reads an entry of a map. Answer: [`Answer::Optional`].
     MapGet {
         /// The map.
+        #[serde(with = "serde_bytes")]
         map: Vec<u8>,
         /// The entry's key.
+        #[serde(with = "serde_bytes")]
         key: Vec<u8>,
     },
     /// Removes an entry of a map and counts it. Answer: the old value, [`Answer::Optional`].
     MapRemove {
         /// The map.
+        #[serde(with = "serde_bytes")]
         map: Vec<u8>,
         /// The entry's key.
+        #[serde(with = "serde_bytes")]
         key: Vec<u8>,
     },
     /// Asks for a permit of a semaphore. Answer: [`Answer::P`]. The one call that may suspend.
     P {
         /// The semaphore.
+        #[serde(with = "serde_bytes")]
         semaphore: Vec<u8>,
         /// How long to wait for it.
         wait: Wait,
@@ -116,6 +138,7 @@ pub enum HostCall {
     /// Gives `count` permits. Answer: [`Answer::Unit`].
     V {
         /// The semaphore.
+        #[serde(with = "serde_bytes")]
         semaphore: Vec<u8>,
         /// How many.
         count: u64,
@@ -128,6 +151,7 @@ pub enum HostCall {
     /// Sets the count of a semaphore; in `init` only. Answer: [`Answer::Unit`].
     SetCount {
         /// The semaphore.
+        #[serde(with = "serde_bytes")]
         semaphore: Vec<u8>,
         /// Its count.
         count: u64,
@@ -135,16 +159,19 @@ pub enum HostCall {
     /// The count of a semaphore. Answer: [`Answer::Number`].
     Count {
         /// The semaphore.
+        #[serde(with = "serde_bytes")]
         semaphore: Vec<u8>,
     },
     /// How many wait for a semaphore. Answer: [`Answer::Number`].
     Waiters {
         /// The semaphore.
+        #[serde(with = "serde_bytes")]
         semaphore: Vec<u8>,
     },
     /// Who owns permits of a semaphore, oldest first. Answer: [`Answer::Owners`].
     Owners {
         /// The semaphore.
+        #[serde(with = "serde_bytes")]
         semaphore: Vec<u8>,
     },
     /// Ordered time. Answer: [`Answer::Number`], nanoseconds since the Unix epoch.
@@ -174,6 +201,7 @@ pub enum HostCall {
         /// The handler.
         handler: MethodName,
         /// Its encoded arguments.
+        #[serde(with = "serde_bytes")]
         arguments: Vec<u8>,
     },
     /// Invokes a handler once after a while. Answer: [`Answer::Number`], an [`AlarmId`].
@@ -183,6 +211,7 @@ pub enum HostCall {
         /// The handler.
         handler: MethodName,
         /// Its encoded arguments.
+        #[serde(with = "serde_bytes")]
         arguments: Vec<u8>,
     },
     /// Cancels a timer or watch of this object. Answer: [`Answer::Flag`], false when there is none.
@@ -195,6 +224,7 @@ pub enum HostCall {
         /// The receiver.
         session: SessionId,
         /// What it receives.
+        #[serde(with = "serde_bytes")]
         payload: Vec<u8>,
     },
 }
@@ -235,7 +265,7 @@ pub enum Answer {
     /// A number or none.
     OptionalNumber(Option<u64>),
     /// Bytes or none.
-    Optional(Option<Vec<u8>>),
+    Optional(#[serde(with = "serde_bytes")] Option<Vec<u8>>),
     /// A text.
     Text(String),
     /// Keys and values.

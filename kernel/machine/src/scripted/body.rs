@@ -114,7 +114,10 @@ impl Body {
             }
             None => word.to_owned(),
         };
-        word.replace("\\0", "\0").replace("\"\"", "")
+        if word.contains(['\\', '"']) {
+            return word.replace("\\0", "\0").replace("\"\"", "");
+        }
+        word
     }
 }
 

@@ -31,6 +31,7 @@ pub(crate) enum AlarmAction {
     Handler {
         incarnation: Incarnation,
         handler: MethodName,
+        #[serde(with = "serde_bytes")]
         arguments: Vec<u8>,
         watched: Option<SessionId>,
     },

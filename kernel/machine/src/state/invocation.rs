@@ -54,6 +54,7 @@ pub(crate) struct Frame {
     pub(crate) incarnation: Incarnation,
     pub(crate) code: CodeHash,
     pub(crate) method: MethodName,
+    #[serde(with = "serde_bytes")]
     pub(crate) arguments: Vec<u8>,
     pub(crate) journal: Journal,
 }
@@ -72,6 +73,7 @@ pub(crate) enum Status {
 /// What an invocation waits for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Blocked {
+    #[serde(with = "serde_bytes")]
     pub(crate) semaphore: Vec<u8>,
     pub(crate) ticket: u64,
     pub(crate) owner: PermitOwner,
@@ -124,6 +126,7 @@ impl Invocation {
 /// The host calls of a frame so far: for each, a checksum of the call and the answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Journal {
+    #[serde(with = "serde_bytes")]
     bytes: Vec<u8>,
     /// Digest of the sealed part: the chain of its pieces.
     digest: Sum,

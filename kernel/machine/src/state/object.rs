@@ -44,6 +44,7 @@ pub(crate) struct Object {
 /// One value of a store, with the sum of its record.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Entry {
+    #[serde(with = "serde_bytes")]
     pub(crate) value: Vec<u8>,
     pub(crate) sum: Sum,
 }
@@ -64,6 +65,7 @@ pub(crate) struct Semaphore {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Permit {
     pub(crate) object: ObjectName,
+    #[serde(with = "serde_bytes")]
     pub(crate) semaphore: Vec<u8>,
     pub(crate) holder: Holder,
 }
@@ -72,6 +74,7 @@ pub(crate) struct Permit {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Fault {
     pub(crate) handler: MethodName,
+    #[serde(with = "serde_bytes")]
     pub(crate) arguments: Vec<u8>,
     pub(crate) trap: Trap,
     pub(crate) at: Time,

@@ -65,6 +65,7 @@ pub(crate) struct Event {
     pub(crate) number: u64,
     pub(crate) epoch: u32,
     pub(crate) step: u64,
+    #[serde(with = "serde_bytes")]
     pub(crate) payload: Vec<u8>,
 }
 

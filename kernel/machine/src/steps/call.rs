@@ -126,5 +126,6 @@ impl<E: Engine> Machine<E> {
     }
 }
 
-/// The principal of handlers. Clients cannot have it: theirs contain no `:`-prefixed names.
+/// The principal of handlers. No client may have it: whoever opens sessions for clients refuses
+/// names that begin with `:`.
 const SCHEDULER: &str = ":scheduler";

@@ -268,7 +268,7 @@ handler handle 0
         > open ann
           ann is session 2
         > read ann Kinds/k look
-          error: the object does not exist and its class needs arguments to create it
+          error: the object does not exist, and it is not for this to create it
         > ann calls Kinds/k look
           ann#1 error: look is a read: send it as a read
         > ann calls Kinds/k handle

@@ -3,8 +3,10 @@
 //! A scenario is played in the laboratory (`lab.rs`), which also checks, for every batch of every
 //! scenario, that parked bodies, images and slices change nothing.
 
+mod budgets;
 mod cancellation;
 mod classes;
+mod collections;
 mod examples;
 mod images;
 mod lab;

@@ -148,7 +148,17 @@ fn a_number_is_used_once_whatever_it_carries() {
         cancel(u64::MAX, u64::MAX),
     ];
     lab.batch(now.after(1), commands);
-    expect![[r#""#]].assert_eq(&lab.take_trace());
+    let trace = format!("> cancel 0, 5, 3, 7, the last number, and it again\n{}", lab.take_trace());
+    expect![[r#"
+        > cancel 0, 5, 3, 7, the last number, and it again
+          ann#0 refused: its number was used and its reply is gone
+          ann#5 error: the call was cancelled: its caller gave it up
+          ann#3 refused: its number was used and its reply is gone
+          ann#7 refused: it is out of order: the last request admitted is 5
+          ann#18446744073709551615 error: the call was cancelled: its caller gave it up
+          ann#18446744073709551615 error: the call was cancelled: its caller gave it up
+    "#]]
+    .assert_eq(&trace);
     assert_eq!(lab.machine().last_admitted(session), Some(u64::MAX));
 }
 
