@@ -77,6 +77,8 @@ pub struct Log {
     /// Instances whose decided index is not in the files yet.
     undecided_on_disk: BTreeSet<Instance>,
     poison: Option<String>,
+    /// Turns that were made durable since the log was opened.
+    syncs: u64,
 }
 
 impl Log {
@@ -99,6 +101,7 @@ impl Log {
             turn: vec![0; RECORD_HEADER_BYTES],
             undecided_on_disk: BTreeSet::new(),
             poison: None,
+            syncs: 0,
         }
     }
 
@@ -190,6 +193,7 @@ impl Log {
         record::seal(&mut self.turn, seed, offset, self.next_sequence);
         self.repo.write(file, offset, &self.turn)?;
         self.repo.sync(file)?;
+        self.syncs += 1;
         self.active.offset += total;
         self.next_sequence += 1;
         self.state.place(Place { file, offset });
@@ -311,6 +315,11 @@ impl Log {
     /// The index of the first entry of an instance that is kept.
     pub fn first(&self, instance: Instance) -> u64 {
         self.instance(instance).map_or(0, InstanceState::first)
+    }
+
+    /// Turns that were made durable, each with one fdatasync, since the log was opened.
+    pub fn syncs(&self) -> u64 {
+        self.syncs
     }
 
     /// Bytes of recent entries that are held in memory.

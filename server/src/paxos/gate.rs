@@ -172,8 +172,11 @@ fn check_paxos(
         PaxosMsg::Decide(decide) => leader_is_sender(decide.n),
         PaxosMsg::Accepted(accepted) => {
             check_ballot(config, accepted.n)?;
+            // A leader that crashed before its sync has lost what a follower may have accepted
+            // already. It leads no more, and omnipaxos does not look at the message then.
+            let counts = accepted.n == knowledge.promise && knowledge.accepting;
             require(
-                accepted.n != knowledge.promise || accepted.accepted_idx <= knowledge.accepted,
+                !counts || accepted.accepted_idx <= knowledge.accepted,
                 "it accepted more than this leader has",
             )
         }

@@ -34,4 +34,4 @@ pub use entry::{LogEntry, MAX_ENTRY_BYTES};
 pub use gate::PeerFault;
 pub use message::{MessageKind, PeerPaxosMessage};
 pub use node::{AppendError, Leader, Node, NodeError};
-pub use storage::{SharedLog, share, sync};
+pub use storage::{SharedLog, share, sync, syncs};

@@ -35,6 +35,11 @@ pub fn sync(log: &SharedLog) -> Result<(), LogError> {
     lock(log).sync()
 }
 
+/// Turns that a shared log has made durable.
+pub fn syncs(log: &SharedLog) -> u64 {
+    lock(log).syncs()
+}
+
 /// The lock is only ever held for one call, and a panic within it stops the replica anyway.
 pub(crate) fn lock(log: &SharedLog) -> MutexGuard<'_, Log> {
     log.lock().unwrap_or_else(PoisonError::into_inner)

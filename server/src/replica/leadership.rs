@@ -247,7 +247,8 @@ impl<E: Engine> Replica<E> {
             let batch = Batch { ballot: *ballot, stamp: clock.stamp(self.now), commands };
             if !self.append(&LogEntry::Batch(batch))? {
                 // The commands are lost here and come again: whoever has them as outstanding
-                // forwards them after a while.
+                // forwards them after a while, and ends of sessions are ordered again.
+                self.liveness.order_ends_again();
                 return Ok(());
             }
         }

@@ -48,6 +48,11 @@ impl Liveness {
         self.ending.clear();
     }
 
+    /// Ends of sessions that were ordered may be lost.
+    pub(super) fn order_ends_again(&mut self) {
+        self.ending.clear();
+    }
+
     /// Notices a stall of this replica. Called at every tick.
     pub(super) fn tick(&mut self, now: u64) {
         if now.saturating_sub(self.last_tick) > STALL {

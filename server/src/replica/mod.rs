@@ -28,6 +28,11 @@ use gesmas_machine::{
     Progress, Refusal, SessionId,
 };
 
+pub use self::{
+    clock::Moment,
+    peer::PeerError,
+    reads::{Question, ReadId},
+};
 use self::{
     leadership::Leadership,
     liveness::Liveness,
@@ -35,7 +40,6 @@ use self::{
     peer::{PeerFrame, PeerMessage},
     reads::{LocalReads, ReadPoints},
 };
-pub use self::{clock::Moment, peer::PeerError, reads::{Question, ReadId}};
 use crate::{
     log::LogError,
     paxos::{self, Node, NodeError, SharedLog},
@@ -153,7 +157,7 @@ impl<E: Engine> Replica<E> {
             leadership: Leadership::default(),
             outstanding: Outstanding::default(),
             liveness: Liveness::default(),
-            local_reads: LocalReads::default(),
+            local_reads: LocalReads::starting_at(now.wall),
             read_points: ReadPoints::default(),
             counting: Ballot::default(),
             applied: 0,
@@ -277,13 +281,12 @@ impl<E: Engine> Replica<E> {
         self.local_reads.forget(id);
     }
 
-    /// This replica has compiled code, which its engine has by now, or could not.
-    ///
-    /// # Errors
-    /// [`Busy`] when too many commands wait.
-    pub fn handle_compiled(&mut self, code: CodeHash, failure: Option<String>) -> Result<(), Busy> {
+    /// This replica has compiled code, which its engine has by now, or could not. There is always
+    /// room for that: a report that got lost would leave its class pending for ever, and there are
+    /// no more reports than classes.
+    pub fn handle_compiled(&mut self, code: CodeHash, failure: Option<String>) {
         let replica = self.node.config().replica;
-        self.handle_command(Command::Compiled { replica, code, failure })
+        self.outstanding.add(Command::Compiled { replica, code, failure });
     }
 
     /// Ends the turn: orders what waits, makes the log durable, sends, and hands decided entries to
@@ -355,6 +358,11 @@ impl<E: Engine> Replica<E> {
         self.applied
     }
 
+    /// Turns that its log has made durable.
+    pub fn log_syncs(&self) -> u64 {
+        paxos::syncs(&self.log)
+    }
+
     /// Whether this replica leads and orders.
     pub fn is_leading(&self) -> bool {
         self.leadership.is_leading()
@@ -408,11 +416,7 @@ impl<E: Engine> Replica<E> {
         }
     }
 
-    fn send_paxos(
-        &self,
-        messages: Vec<paxos::PeerPaxosMessage>,
-        send: &mut dyn FnMut(u64, Bytes),
-    ) {
+    fn send_paxos(&self, messages: Vec<paxos::PeerPaxosMessage>, send: &mut dyn FnMut(u64, Bytes)) {
         for message in messages {
             let to = message.to();
             match peer::encode_paxos(message) {

@@ -39,6 +39,13 @@ pub(super) struct LocalReads {
 }
 
 impl LocalReads {
+    /// No reads yet; questions are numbered from `round` on. Each life of a replica uses other
+    /// numbers, so that the answer to a question of an earlier life is never taken for one to a
+    /// question of this one, which it would be too old for.
+    pub(super) fn starting_at(round: u64) -> Self {
+        Self { next_round: round, ..Self::default() }
+    }
+
     /// A read came.
     pub(super) fn add(&mut self, id: ReadId, question: Question) {
         if question.stale {
@@ -107,8 +114,9 @@ impl LocalReads {
         if self.waiting.iter().all(|(index, ..)| *index > applied) {
             return Vec::new();
         }
-        let (ready, waiting): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut self.waiting).into_iter().partition(|(index, ..)| *index <= applied);
+        let (ready, waiting): (Vec<_>, Vec<_>) = std::mem::take(&mut self.waiting)
+            .into_iter()
+            .partition(|(index, ..)| *index <= applied);
         self.waiting = waiting.into();
         ready.into_iter().map(|(_, id, read)| (id, read)).collect()
     }

@@ -20,9 +20,8 @@ pub(super) fn answer(
     counts: &[(&'static str, u64)],
 ) -> Result<AdminReply, AdminError> {
     let machine = replica.machine();
-    let name_error = |error: gesmas_machine::NameError| AdminError::Invalid {
-        message: error.to_string(),
-    };
+    let name_error =
+        |error: gesmas_machine::NameError| AdminError::Invalid { message: error.to_string() };
     match request {
         AdminRequest::ListClasses => {
             Ok(AdminReply::Classes(machine.classes().iter().map(class_summary).collect()))
@@ -215,10 +214,7 @@ fn status(replica: &Replica<WasmEngine>, connected: Vec<u64>) -> protocol::Clust
     }
 }
 
-fn counters(
-    replica: &Replica<WasmEngine>,
-    counts: &[(&'static str, u64)],
-) -> Vec<(String, u64)> {
+fn counters(replica: &Replica<WasmEngine>, counts: &[(&'static str, u64)]) -> Vec<(String, u64)> {
     let machine = replica.machine().statistics();
     let own = [
         ("batches", machine.batches),
@@ -237,6 +233,7 @@ fn counters(
         ("parked", machine.parked),
         ("live_activations", machine.live_activations),
         ("blocked_now", machine.blocked_now),
+        ("log_syncs", replica.log_syncs()),
     ];
     own.iter().chain(counts).map(|(name, count)| ((*name).into(), *count)).collect()
 }

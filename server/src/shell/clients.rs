@@ -2,6 +2,9 @@
 //!
 //! The first message is `Hello`; everything after it goes to the driver as it comes. A frame or
 //! message that breaks the protocol gets a typed error with an id and ends its connection only.
+//! Invariant: a connection ends when either side of it does: when the client closes it or breaks the
+//! protocol, when the driver has dropped it and what was meant for it is written, or when the client
+//! takes nothing of that for long.
 //! Not here: what messages mean (`driver.rs`).
 
 use std::{
@@ -32,6 +35,8 @@ use super::input::{ConnectionId, Input};
 
 /// A client that has not said `Hello` by then is cut off.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
+/// A client that takes no byte for this long is not waited for.
+const WRITE_PATIENCE: Duration = Duration::from_secs(5);
 /// Bytes gathered for one write.
 const WRITE_BYTES: usize = 64 << 10;
 
@@ -43,6 +48,8 @@ pub(super) struct Clients {
     pub(super) outputs: usize,
     /// Connections that may exist at once.
     pub(super) connections: usize,
+    /// Held by every writer: when all are gone, everything is written.
+    pub(super) writers: mpsc::Sender<()>,
     next: AtomicU64,
     open: AtomicUsize,
 }
@@ -53,9 +60,10 @@ impl Clients {
         welcome: Welcome,
         outputs: usize,
         connections: usize,
+        writers: mpsc::Sender<()>,
     ) -> Self {
         let (next, open) = (AtomicU64::new(1), AtomicUsize::new(0));
-        Self { inputs, welcome, outputs, connections, next, open }
+        Self { inputs, welcome, outputs, connections, writers, next, open }
     }
 }
 
@@ -92,60 +100,74 @@ async fn connection(stream: TcpStream, clients: &Clients) -> io::Result<()> {
     let (reader, writer) = stream.into_split();
     let mut reader = Reader::new(reader);
     let (sender, receiver) = mpsc::channel(clients.outputs);
-    let writer = tokio::spawn(write(writer, receiver));
+    let alive = clients.writers.clone();
+    let mut writer = tokio::spawn(async move {
+        let _alive = alive;
+        write(writer, receiver).await
+    });
     let id = ConnectionId(clients.next.fetch_add(1, Ordering::Relaxed));
-    let result = talk(&mut reader, clients, id, &sender).await;
-    // The writer ends when both this sender and the driver's are gone.
-    drop(sender);
+    let (result, written) = tokio::select! {
+        result = talk(&mut reader, clients, id, sender) => (result, None),
+        written = &mut writer => (Ok(()), Some(written)),
+    };
+    // The driver lets go of the connection, and the writer ends when it has written what is left.
     let gone = clients.inputs.send(Input::ClientGone(id)).await;
     drop(gone);
-    writer.await.map_err(io::Error::other)??;
+    let written = match written {
+        Some(written) => written,
+        None => writer.await,
+    };
+    written.map_err(io::Error::other)??;
     result
 }
 
+/// Takes messages in. From the greeting on only the driver holds on to the connection.
 async fn talk(
     reader: &mut Reader,
     clients: &Clients,
     id: ConnectionId,
-    messages: &mpsc::Sender<ServerMessage>,
+    messages: mpsc::Sender<ServerMessage>,
 ) -> io::Result<()> {
     let hello = tokio::time::timeout(HELLO_TIMEOUT, reader.next()).await;
     let principal = match hello {
         Err(_) => return Ok(()),
         Ok(Ok(Some(ClientMessage::Hello(hello)))) => match check_hello(&hello) {
             Ok(principal) => principal,
-            Err(error) => return refuse(messages, ErrorCode::VersionUnsupported, error).await,
+            Err(error) => return refuse(&messages, ErrorCode::VersionUnsupported, error).await,
         },
         Ok(Ok(Some(_))) => {
             let error = "the first message must be Hello".into();
-            return refuse(messages, ErrorCode::Unexpected, error).await;
+            return refuse(&messages, ErrorCode::Unexpected, error).await;
         }
         Ok(Ok(None)) => return Ok(()),
-        Ok(Err(error)) => return malformed(messages, error).await,
+        Ok(Err(error)) => return malformed(&messages, error).await,
     };
     let welcome = ServerMessage::Welcome(clients.welcome.clone());
     if messages.send(welcome).await.is_err() {
         return Ok(());
     }
-    let connected =
-        Input::ClientConnected { connection: id, principal, messages: messages.clone() };
+    let held = messages.downgrade();
+    let connected = Input::ClientConnected { connection: id, principal, messages };
     if clients.inputs.send(connected).await.is_err() {
         return Ok(());
     }
-    loop {
+    let error = loop {
         match reader.next().await {
-            Ok(Some(ClientMessage::Hello(_))) => {
-                let error = "Hello is said once".into();
-                return refuse(messages, ErrorCode::Unexpected, error).await;
-            }
+            Ok(Some(ClientMessage::Hello(_))) => break None,
             Ok(Some(message)) => {
                 if clients.inputs.send(Input::Client(id, message)).await.is_err() {
                     return Ok(());
                 }
             }
             Ok(None) => return Ok(()),
-            Err(error) => return malformed(messages, error).await,
+            Err(error) => break Some(error),
         }
+    };
+    // One that the driver has dropped meanwhile is not told.
+    let Some(messages) = held.upgrade() else { return Ok(()) };
+    match error {
+        Some(error) => malformed(&messages, error).await,
+        None => refuse(&messages, ErrorCode::Unexpected, "Hello is said once".into()).await,
     }
 }
 
@@ -245,10 +267,22 @@ async fn write(
                 Err(_) => break,
             }
         }
-        stream.write_all(&bytes).await?;
+        write_all(&mut stream, &bytes).await?;
         bytes.clear();
     }
     stream.shutdown().await
+}
+
+/// Writes as long as the client takes something.
+async fn write_all(stream: &mut OwnedWriteHalf, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match tokio::time::timeout(WRITE_PATIENCE, stream.write(bytes)).await {
+            Ok(Ok(0)) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(written) => bytes = &bytes[written?..],
+            Err(_) => return Err(io::Error::other("the client does not read what it is sent")),
+        }
+    }
+    Ok(())
 }
 
 fn append(message: &ServerMessage, bytes: &mut Vec<u8>) {

@@ -53,10 +53,8 @@ impl CompilerQueue {
             memory_bytes: config.memory_mib << 20,
             ..ChildLimits::default()
         };
-        let shared = Arc::new(Shared {
-            jobs: Mutex::new((VecDeque::new(), true)),
-            changed: Condvar::new(),
-        });
+        let shared =
+            Arc::new(Shared { jobs: Mutex::new((VecDeque::new(), true)), changed: Condvar::new() });
         let worker = Worker { compiler, cache, limits };
         let queue = shared.clone();
         std::thread::Builder::new()

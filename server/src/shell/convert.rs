@@ -40,10 +40,9 @@ fn body(body: protocol::RequestBody) -> Result<machine::RequestBody, NameError> 
         From::RemoveObject { class, object } => {
             machine::RequestBody::RemoveObject { object: ObjectName::new(&class, &object)? }
         }
-        From::PutClass { class, module } => machine::RequestBody::PutClass {
-            class: ClassName::new(&class)?,
-            module: module.into(),
-        },
+        From::PutClass { class, module } => {
+            machine::RequestBody::PutClass { class: ClassName::new(&class)?, module: module.into() }
+        }
         From::Kill { invocation } => {
             machine::RequestBody::Kill { invocation: machine::InvocationId(invocation) }
         }

@@ -23,7 +23,7 @@ use super::{
 use crate::replica::{ReadId, Replica, ReplicaError};
 
 /// Inputs taken in one turn: enough to fill a batch, few enough to keep heartbeats coming.
-const TURN_INPUTS: usize = 1_024;
+const TURN_INPUTS: u64 = 1_024;
 
 /// A peer's link.
 #[derive(Default)]
@@ -54,6 +54,9 @@ pub(super) struct Driver {
     pub(super) waiting: BTreeMap<ReadId, Waiting>,
     next_read: u64,
     slice: u32,
+    /// Turns, and inputs taken in them.
+    turns: u64,
+    inputs: u64,
     /// What others may know of the replica while it runs.
     leading: watch::Sender<bool>,
 }
@@ -75,6 +78,8 @@ impl Driver {
             waiting: BTreeMap::new(),
             next_read: 1,
             slice,
+            turns: 0,
+            inputs: 0,
             leading,
         }
     }
@@ -103,6 +108,8 @@ impl Driver {
                 taken += 1;
                 next = if taken < TURN_INPUTS { inputs.try_recv().ok() } else { None };
             }
+            self.turns += 1;
+            self.inputs += taken;
             self.finish_turn()?;
             progress = self.replica.apply(self.slice)?;
             self.route_outputs();
@@ -196,9 +203,8 @@ impl Driver {
                 let session = SessionId(acknowledge.session);
                 let acknowledged = convert::acknowledged(acknowledge.acknowledged);
                 // Should there be no room, a later message carries it.
-                let _full = self
-                    .replica
-                    .handle_command(Command::Acknowledge { session, acknowledged });
+                let _full =
+                    self.replica.handle_command(Command::Acknowledge { session, acknowledged });
             }
             ClientMessage::Read(read) => self.read(connection, read),
             ClientMessage::Admin(admin) => self.admin(connection, admin),
@@ -213,6 +219,12 @@ impl Driver {
     /// Where the kernel stands.
     pub(super) fn position(&self) -> protocol::Position {
         protocol::Position { epoch: 0, step: self.replica.machine().step().0 }
+    }
+
+    /// Counts for operators.
+    pub(super) fn counts(&self) -> Vec<(&'static str, u64)> {
+        let own = [("turns", self.turns), ("inputs", self.inputs)];
+        own.into_iter().chain(self.router.counts()).collect()
     }
 
     /// Peers to which a connection stands.

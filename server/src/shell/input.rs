@@ -72,9 +72,8 @@ impl HostClock {
     /// What the clocks say now.
     pub(super) fn now(&self) -> crate::replica::Moment {
         let wall = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-        let nanoseconds = |duration: std::time::Duration| {
-            u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
-        };
+        let nanoseconds =
+            |duration: std::time::Duration| u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
         crate::replica::Moment {
             monotonic: nanoseconds(self.0.elapsed()),
             wall: wall.map_or(0, nanoseconds),

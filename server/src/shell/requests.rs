@@ -103,7 +103,7 @@ impl Driver {
 
     pub(super) fn admin(&mut self, connection: ConnectionId, admin: protocol::Admin) {
         let correlation = admin.correlation;
-        let counts = self.router.counts();
+        let counts = self.counts();
         let result = admin::answer(&self.replica, admin.request, self.connected_peers(), &counts);
         let answer = protocol::AdminAnswer { correlation, result };
         self.router.send(connection, ServerMessage::AdminAnswer(answer));
@@ -119,10 +119,7 @@ impl Driver {
         };
         match done.reason {
             CompileReason::Ordered => {
-                // Reports are few, and there is room for them unless the replica is cut off.
-                if self.replica.handle_compiled(done.code, failure).is_err() {
-                    tracing::error!(code = %done.code, "the report of compiled code found no room");
-                }
+                self.replica.handle_compiled(done.code, failure);
             }
             CompileReason::BeforeOrdering { connection, command } => {
                 self.order_compiled(connection, *command, failure);

@@ -9,6 +9,7 @@ use std::{
     path::{Path, PathBuf},
     sync::Arc,
     thread::JoinHandle,
+    time::Duration,
 };
 
 use gesmas_coroutine::{CacheError, EngineUnavailable, WasmEngine};
@@ -80,6 +81,9 @@ pub enum ServeError {
     Broken,
 }
 
+/// How long the last words to clients may take when a replica stops.
+const FAREWELL: Duration = Duration::from_secs(1);
+
 /// A replica that runs.
 pub struct Server {
     inputs: mpsc::Sender<Input>,
@@ -88,6 +92,8 @@ pub struct Server {
     ended: watch::Receiver<bool>,
     clients: SocketAddr,
     leading: watch::Receiver<bool>,
+    /// Ends when no client is written to any more.
+    writers: mpsc::Receiver<()>,
 }
 
 impl Server {
@@ -120,6 +126,8 @@ impl Server {
         let driver = self.driver;
         let joined = tokio::task::spawn_blocking(move || driver.join()).await;
         self.tasks.shutdown().await;
+        // Clients that do not read are not waited for.
+        let _late = tokio::time::timeout(FAREWELL, self.writers.recv()).await;
         match joined.map_err(|_| ServeError::Broken)? {
             Ok(result) => result.map_err(ServeError::from),
             Err(_) => Err(ServeError::Broken),
@@ -173,12 +181,13 @@ pub async fn start(config: &Config) -> Result<Server, ServeError> {
     let mut tasks = JoinSet::new();
     let welcome = welcome(config, &limits)?;
     let queues = &config.queues;
+    let (writing, writers) = mpsc::channel(1);
     let clients =
-        Clients::new(sender.clone(), welcome, queues.client_outputs, queues.connections);
+        Clients::new(sender.clone(), welcome, queues.client_outputs, queues.connections, writing);
     tasks.spawn(clients::accept(client_listener, Arc::new(clients)));
     start_peers(config, &sender, peer_listener, &mut tasks)?;
     tasks.spawn(tick(config.tick(), sender.clone()));
-    Ok(Server { inputs: sender, driver, tasks, ended, clients: own_address, leading })
+    Ok(Server { inputs: sender, driver, tasks, ended, clients: own_address, leading, writers })
 }
 
 fn start_peers(
@@ -202,7 +211,7 @@ fn start_peers(
 }
 
 /// Sends ticks; one that finds the queue full is left out, since the driver is busy anyway.
-async fn tick(period: std::time::Duration, inputs: mpsc::Sender<Input>) {
+async fn tick(period: Duration, inputs: mpsc::Sender<Input>) {
     let mut interval = tokio::time::interval(period);
     interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
     loop {

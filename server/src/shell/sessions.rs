@@ -32,14 +32,17 @@ impl Driver {
         }
     }
 
-    pub(super) fn attach_session(&mut self, connection: ConnectionId, attach: protocol::AttachSession) {
+    pub(super) fn attach_session(
+        &mut self,
+        connection: ConnectionId,
+        attach: protocol::AttachSession,
+    ) {
         let session = SessionId(attach.session);
         self.router.attach(connection, session);
         self.replica.handle_alive(session);
         let acknowledged = convert::acknowledged(attach.acknowledged);
         if acknowledged != gesmas_machine::Acknowledged::default() {
-            let _full =
-                self.replica.handle_command(Command::Acknowledge { session, acknowledged });
+            let _full = self.replica.handle_command(Command::Acknowledge { session, acknowledged });
         }
         self.answer_attach(connection, session);
     }

@@ -1,1 +1,28 @@
 //! A deterministic simulator of the replica core.
+//!
+//! Real replicas (Paxos node, durable log, kernel, native engine) run against simulated disks, a
+//! simulated network and simulated clients, in virtual time; a seed decides everything. Faults
+//! happen, then stop for a majority, then for all; checkers watch throughout, and everything that is
+//! pending must end. Faults can be planted in the surroundings to prove that a checker notices.
+//! Not here: sockets, threads and frames' checksums, which `tests/cluster` runs on real processes.
+
+mod catalog;
+mod checkers;
+mod clients;
+mod cluster;
+mod disk;
+mod messages;
+mod network;
+mod options;
+mod prng;
+mod run;
+mod schedule;
+mod trace;
+mod verdict;
+mod workloads;
+
+pub use crate::{
+    options::{Options, Plant},
+    run::{run_seed, run_seeds},
+    verdict::{Counts, Verdict, Violation},
+};

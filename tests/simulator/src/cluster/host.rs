@@ -1,0 +1,117 @@
+//! A computer: a disk that outlives crashes, clocks, and a replica that runs on it or does not.
+
+use gesmas::replica::Moment;
+
+use super::{Cluster, Event, process::Process, profile::Profile};
+use crate::{
+    disk::Disk,
+    options::Options,
+    verdict::{Checked, Violation},
+};
+
+/// What every wall clock says in the beginning, about.
+const EPOCH: u64 = 1_800_000_000_000_000_000;
+
+/// See the file's head.
+pub(super) struct Host {
+    pub(super) id: u64,
+    pub(super) disk: Disk,
+    pub(super) process: Option<Process>,
+    /// Which life of the replica this is.
+    pub(super) life: u64,
+    /// When this life began.
+    born: u64,
+    /// The wall clock is this much ahead of virtual time.
+    pub(super) wall: u64,
+    pub(super) paused_until: u64,
+    pub(super) turn_scheduled: bool,
+    /// The power fails during a turn to come.
+    pub(super) doomed: bool,
+    /// It stays down until it is allowed to start again.
+    pub(super) kept_down: bool,
+}
+
+impl Host {
+    pub(super) fn new(id: u64, profile: &Profile, options: &Options) -> Self {
+        Self {
+            id,
+            disk: Disk::new(id, profile.file_bytes, options.plant),
+            process: None,
+            life: 0,
+            born: 0,
+            wall: EPOCH,
+            paused_until: 0,
+            turn_scheduled: false,
+            doomed: false,
+            kept_down: false,
+        }
+    }
+
+    /// How its replica stands, in words.
+    pub(super) fn standing(&self) -> String {
+        let Some(process) = &self.process else {
+            return format!("replica {} does not run", self.id);
+        };
+        let (replica, node) = (&process.replica, process.replica.node());
+        format!(
+            "replica {}: follows {:?}, promised {:?}, machine's ballot {:?}, {} applied, {} decided, \
+             {} accepted",
+            self.id,
+            node.leader(),
+            node.promised_ballot(),
+            replica.machine().ballot(),
+            replica.applied(),
+            node.decided_index(),
+            node.accepted_index()
+        )
+    }
+
+    /// What its clocks say.
+    pub(super) fn moment(&self, now: u64) -> Moment {
+        Moment { monotonic: now - self.born, wall: self.wall + now }
+    }
+}
+
+impl Cluster {
+    pub(super) fn start(&mut self, host: usize) -> Checked {
+        let now = self.schedule.now();
+        let at = &mut self.hosts[host];
+        if at.process.is_some() || at.kept_down {
+            return Ok(());
+        }
+        at.born = now;
+        let moment = at.moment(now);
+        let started = Process::start(at.id, &at.disk, &self.profile, self.options.plant, moment);
+        let process = started.map_err(|error| {
+            Violation::new("recovery", format!("replica {} cannot start: {error}", host + 1))
+        })?;
+        at.process = Some(process);
+        self.trace.digest(&[4, now, host as u64]);
+        self.trace.tell(now, || format!("replica {} starts", host + 1));
+        self.schedule_turn(host);
+        Ok(())
+    }
+
+    /// The power of a host fails; it comes back after a while.
+    pub(super) fn crash(&mut self, host: usize) {
+        let now = self.schedule.now();
+        let at = &mut self.hosts[host];
+        at.doomed = false;
+        at.life += 1;
+        at.paused_until = 0;
+        at.turn_scheduled = false;
+        if at.process.is_some() {
+            at.disk.cut_power(&mut self.prng);
+            at.process = None;
+            self.counts.crashes += 1;
+        }
+        self.trace.digest(&[5, now, host as u64]);
+        self.trace.tell(now, || format!("replica {} crashes", host + 1));
+        for other in 0..self.hosts.len() {
+            self.links[other][host].clear();
+            self.links[host][other].break_off(&mut self.prng);
+        }
+        let down = self.prng.between(10, 2_500) * crate::schedule::MILLISECOND;
+        self.schedule.after(down, Event::Start(host));
+    }
+}

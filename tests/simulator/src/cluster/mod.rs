@@ -1,0 +1,466 @@
+//! A simulated cluster: replicas, disks, network, clients and the faults that befall them, in one
+//! thread and in virtual time.
+//!
+//! ```text
+//! faults: everything happens ─► drain: a majority is in order, faults stop, everything pending
+//! ends ─► converge: all replicas come back and become equal ─► the books are closed
+//! ```
+//!
+//! Invariant: everything is drawn from one generator, and nothing depends on addresses, real time or
+//! the order of a hash map; so a seed replays exactly.
+
+mod host;
+mod nemesis;
+mod process;
+mod profile;
+mod router;
+mod stage;
+
+use gesmas_machine::Effect;
+
+use self::{
+    host::Host,
+    process::{Input, Stop, Turn},
+    profile::Profile,
+    router::Connection,
+    stage::Stage,
+};
+use crate::{
+    catalog::Catalog,
+    checkers::{History, Replies, Sessions},
+    clients::{Client, Surroundings},
+    messages::{Ask, Tell},
+    network::{Flight, Link},
+    options::{Options, Plant},
+    prng::Prng,
+    schedule::{MICROSECOND, MILLISECOND, SECOND, Schedule},
+    trace::Trace,
+    verdict::{Checked, Counts, Violation, demand},
+    workloads::{self, Facts, Workload},
+};
+
+/// Time between two ticks of a replica.
+const TICK: u64 = 50 * MILLISECOND;
+/// Ticks after which a leader is missed, about.
+const ELECTION_TICKS: u64 = 4;
+
+/// What happens.
+enum Event {
+    Tick(usize),
+    Turn(usize),
+    Start(usize),
+    Crash { host: usize, life: u64 },
+    Dial { from: usize, to: usize },
+    Deliver { from: usize, to: usize },
+    Release { from: usize, to: usize, forbidden: bool },
+    Compiled { host: usize, life: u64, code: gesmas_machine::CodeHash },
+    ToReplica { replica: usize, connection: Connection, ask: Ask },
+    ToClient { connection: Connection, tell: Tell },
+    Wake(usize),
+    Fault,
+    Audit,
+    Check,
+}
+
+/// See the file's head.
+pub(crate) struct Cluster {
+    options: Options,
+    prng: Prng,
+    schedule: Schedule<Event>,
+    trace: Trace,
+    catalog: Catalog,
+    profile: Profile,
+    hosts: Vec<Host>,
+    /// Links by sender and receiver.
+    links: Vec<Vec<Link>>,
+    next_connection: u64,
+    clients: Vec<Client>,
+    workloads: Vec<Box<dyn Workload>>,
+    history: History,
+    replies: Replies,
+    sessions: Sessions,
+    counts: Counts,
+    stage: Stage,
+    planted: bool,
+}
+
+impl Cluster {
+    /// A cluster of a seed, before anything has happened.
+    pub(crate) fn new(options: Options) -> Self {
+        let mut prng = Prng::new(options.seed);
+        let catalog = Catalog::new();
+        let profile = Profile::draw(&mut prng, &catalog);
+        let hosts: Vec<_> =
+            (1..=profile.replicas as u64).map(|id| Host::new(id, &profile, &options)).collect();
+        let links = (0..profile.replicas)
+            .map(|_| (0..profile.replicas).map(|_| Link::default()).collect())
+            .collect();
+        let clients = (0..profile.clients)
+            .map(|index| Client::new(index, prng.index(profile.replicas), &mut prng))
+            .collect();
+        let workloads = workloads::all(&mut prng);
+        let stage = Stage::Faults { until: profile.faults };
+        let mut cluster = Self {
+            options,
+            prng,
+            schedule: Schedule::new(),
+            trace: Trace::new(options.in_words),
+            catalog,
+            profile,
+            hosts,
+            links,
+            next_connection: 0,
+            clients,
+            workloads,
+            history: History::default(),
+            replies: Replies::default(),
+            sessions: Sessions::default(),
+            counts: Counts::default(),
+            stage,
+            planted: false,
+        };
+        cluster.schedule_first();
+        cluster
+    }
+
+    fn schedule_first(&mut self) {
+        for host in 0..self.hosts.len() {
+            let first = self.prng.below(TICK);
+            self.schedule.at(0, Event::Start(host));
+            self.schedule.at(first, Event::Tick(host));
+            for to in (0..self.hosts.len()).filter(|to| *to != host) {
+                let first = self.prng.below(20 * MILLISECOND);
+                self.schedule.at(first, Event::Dial { from: host, to });
+            }
+        }
+        for client in 0..self.clients.len() {
+            let first = self.prng.below(SECOND);
+            self.schedule.at(first, Event::Wake(client));
+        }
+        self.schedule.at(SECOND / 2, Event::Fault);
+        self.schedule.at(SECOND, Event::Audit);
+        self.schedule.at(self.profile.faults, Event::Check);
+    }
+
+    /// Runs to the end.
+    pub(crate) fn run(&mut self) -> Checked {
+        while !matches!(self.stage, Stage::Done) {
+            let event = self.schedule.pop().expect("ticks never end");
+            self.happen(event)?;
+        }
+        self.finish()
+    }
+
+    /// Digest, numbers and words of the run so far.
+    pub(crate) fn result(&mut self) -> (u64, Counts, Vec<String>) {
+        self.history.count(&mut self.counts);
+        self.counts.virtual_ms = self.schedule.now() / MILLISECOND;
+        (self.trace.value(), self.counts, self.trace.words())
+    }
+
+    fn happen(&mut self, event: Event) -> Checked {
+        match event {
+            Event::Tick(host) => self.tick(host),
+            Event::Turn(host) => self.turn(host)?,
+            Event::Start(host) => self.start(host)?,
+            Event::Crash { host, life } => {
+                if self.hosts[host].life == life {
+                    self.crash(host);
+                }
+            }
+            Event::Dial { from, to } => self.dial(from, to),
+            Event::Deliver { from, to } => self.deliver(from, to),
+            Event::Release { from, to, forbidden } => self.release(from, to, forbidden),
+            Event::Compiled { host, life, code } => {
+                if self.hosts[host].life == life {
+                    self.input(host, Input::Compiled(code));
+                }
+            }
+            Event::ToReplica { replica, connection, ask } => {
+                self.trace.digest(&[2, self.schedule.now(), connection.0 as u64]);
+                self.trace.tell(self.schedule.now(), || {
+                    format!("client {} -> {}: {ask:?}", connection.0, replica + 1)
+                });
+                self.input(replica, Input::Client(connection, ask));
+            }
+            Event::ToClient { connection, tell } => self.hear(connection, tell)?,
+            Event::Wake(client) => self.wake(client)?,
+            Event::Fault => self.fault()?,
+            Event::Audit => self.audit()?,
+            Event::Check => self.check()?,
+        }
+        Ok(())
+    }
+
+    /// Something reaches a replica, if it runs.
+    fn input(&mut self, host: usize, input: Input) {
+        let Some(process) = &mut self.hosts[host].process else { return };
+        process.inbox.push_back(input);
+        self.schedule_turn(host);
+    }
+
+    fn schedule_turn(&mut self, host: usize) {
+        if !self.hosts[host].turn_scheduled {
+            self.hosts[host].turn_scheduled = true;
+            // A turn takes a while: above all for its sync.
+            let delay = self.prng.between(20, 1_500) * MICROSECOND;
+            let ready = self.hosts[host].paused_until.max(self.schedule.now() + delay);
+            self.schedule.at(ready, Event::Turn(host));
+        }
+    }
+
+    fn tick(&mut self, host: usize) {
+        let jitter = self.prng.below(TICK / 5);
+        self.schedule.after(TICK - TICK / 10 + jitter, Event::Tick(host));
+        if self.hosts[host].paused_until <= self.schedule.now() {
+            self.input(host, Input::Tick);
+        }
+    }
+
+    fn turn(&mut self, host: usize) -> Checked {
+        let now = self.schedule.now();
+        let at = &mut self.hosts[host];
+        at.turn_scheduled = false;
+        if at.process.is_none() {
+            return Ok(());
+        }
+        if at.paused_until > now {
+            at.turn_scheduled = true;
+            self.schedule.at(at.paused_until, Event::Turn(host));
+            return Ok(());
+        }
+        let moment = at.moment(now);
+        let process = at.process.as_mut().expect("just looked");
+        let mut out = Turn::default();
+        let outcome = process.turn(moment, &mut self.history, &mut out);
+        let more = out.more;
+        self.put_out(host, out)?;
+        match outcome {
+            Ok(()) if more => self.schedule_turn(host),
+            Ok(()) => {}
+            Err(Stop::Broken(violation)) => return Err(violation),
+            Err(Stop::Failed(_)) if self.hosts[host].doomed => {
+                self.counts.crashes_in_turn += 1;
+                self.crash(host);
+            }
+            Err(Stop::Failed(error)) => {
+                let message = format!("replica {} stopped: {error}", host + 1);
+                return Err(Violation::new("availability", message));
+            }
+        }
+        Ok(())
+    }
+
+    /// What a turn put out is on its way.
+    fn put_out(&mut self, host: usize, out: Turn) -> Checked {
+        let now = self.schedule.now();
+        for (peer, connection, frame) in out.frames {
+            let to = usize::try_from(peer).expect("ids are small") - 1;
+            self.counts.frames += 1;
+            self.trace.digest(&[1, now, host as u64, peer]);
+            self.trace.digest_bytes(&frame);
+            if self.options.plant == Some(Plant::SilentLoss) && self.prng.permille(20) {
+                continue;
+            }
+            let arrival = now + self.frame_delay();
+            self.links[host][to].send(connection, frame, arrival);
+            if self.options.plant == Some(Plant::Overtaking) && self.prng.permille(100) {
+                self.links[host][to].overtake();
+            }
+            self.pump(host, to);
+        }
+        self.trace.tell(now, || format!("turn of {}: {}", host + 1, self.hosts[host].standing()));
+        for effect in &out.effects {
+            self.check_effect(host, effect)?;
+        }
+        for (connection, tell) in out.tells {
+            self.send_to_client(connection, &tell);
+        }
+        for code in out.compile {
+            let life = self.hosts[host].life;
+            let delay = self.prng.between(1, 300) * MILLISECOND;
+            self.schedule.after(delay, Event::Compiled { host, life, code });
+        }
+        Ok(())
+    }
+
+    fn check_effect(&mut self, host: usize, effect: &Effect) -> Checked {
+        let replica = host as u64 + 1;
+        match effect {
+            Effect::Reply { session, number, position, outcome } => {
+                self.replies.said(replica, (*session, *number), position.step, outcome)?;
+            }
+            Effect::SessionOver { session, reason } => {
+                let now = self.schedule.now();
+                self.trace.tell(now, || format!("{replica}: session {session} is {reason:?}"));
+                if self.sessions.said_over(replica, *session, *reason)? {
+                    self.session_over(*session, *reason)?;
+                }
+            }
+            Effect::HandlerFailed { object, text } => {
+                return Err(Violation::new("classes", format!("{object}: {text}")));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn session_over(
+        &mut self,
+        session: gesmas_machine::SessionId,
+        reason: gesmas_machine::SessionEnd,
+    ) -> Checked {
+        if reason != gesmas_machine::SessionEnd::Expired {
+            self.counts.closed_sessions += 1;
+            return Ok(());
+        }
+        self.counts.expired_sessions += 1;
+        let lives = self.clients.iter().any(|client| client.session() == Some(session));
+        demand(!(lives && self.is_in_order()), "sessions", || {
+            format!("session {session} of a living client expired, and the cluster is in order")
+        })
+    }
+
+    fn frame_delay(&mut self) -> u64 {
+        let most = self.profile.delay / MICROSECOND;
+        self.prng.between(30, 50 + most) * MICROSECOND
+    }
+
+    fn dial(&mut self, from: usize, to: usize) {
+        let again = self.prng.between(30, 80) * MILLISECOND;
+        self.schedule.after(again, Event::Dial { from, to });
+        let link = &self.links[from][to];
+        let both_run = self.hosts[from].process.is_some() && self.hosts[to].process.is_some();
+        if link.is_connected() || link.forbidden || link.held || !both_run {
+            return;
+        }
+        self.next_connection += 1;
+        let connection = self.next_connection;
+        let arrival = self.schedule.now() + self.frame_delay();
+        self.links[from][to].connect(connection, arrival);
+        let quiet = self.options.plant == Some(Plant::NoDrain);
+        self.trace.tell(self.schedule.now(), || {
+            format!("connection {connection} from {} to {}", from + 1, to + 1)
+        });
+        self.input(from, Input::PeerUp { peer: to as u64 + 1, connection, quiet });
+        self.pump(from, to);
+    }
+
+    fn pump(&mut self, from: usize, to: usize) {
+        let link = &mut self.links[from][to];
+        if let (Some(arrival), false) = (link.next_arrival(), link.scheduled) {
+            link.scheduled = true;
+            self.schedule.at(arrival, Event::Deliver { from, to });
+        }
+    }
+
+    fn deliver(&mut self, from: usize, to: usize) {
+        let now = self.schedule.now();
+        self.links[from][to].scheduled = false;
+        let peer = from as u64 + 1;
+        while let Some(flight) = self.links[from][to].take(now) {
+            self.input(
+                to,
+                match flight {
+                    Flight::Connected(connection) => Input::PeerConnected { peer, connection },
+                    Flight::Frame(connection, frame) => Input::Peer { peer, connection, frame },
+                },
+            );
+        }
+        self.pump(from, to);
+    }
+
+    fn send_to_client(&mut self, connection: Connection, tell: &Tell) {
+        for delay in self.message_delays() {
+            self.schedule.after(delay, Event::ToClient { connection, tell: tell.clone() });
+        }
+    }
+
+    fn send_to_replica(&mut self, client: usize, ask: &Ask) {
+        let replica = self.clients[client].replica;
+        let connection = (client, self.clients[client].connection);
+        for delay in self.message_delays() {
+            let ask = ask.clone();
+            self.schedule.after(delay, Event::ToReplica { replica, connection, ask });
+        }
+    }
+
+    /// When the copies of a message arrive: none when it is lost.
+    fn message_delays(&mut self) -> Vec<u64> {
+        let faulty = matches!(self.stage, Stage::Faults { .. });
+        if faulty && self.prng.permille(self.profile.lost) {
+            self.counts.lost_messages += 1;
+            return Vec::new();
+        }
+        let doubled = faulty && self.prng.permille(self.profile.doubled);
+        self.counts.doubled_messages += u64::from(doubled);
+        (0..1 + u64::from(doubled))
+            .map(|_| {
+                let late = if faulty && self.prng.permille(20) { 1_500_000 } else { 3_000 };
+                self.prng.between(50, late) * MICROSECOND
+            })
+            .collect()
+    }
+
+    fn hear(&mut self, (client, connection): Connection, tell: Tell) -> Checked {
+        let now = self.schedule.now();
+        self.trace.digest(&[3, now, client as u64]);
+        if self.clients[client].connection != connection {
+            return Ok(());
+        }
+        self.trace.tell(now, || format!("-> client {client}: {tell:?}"));
+        if let Tell::Over { session, reason: None } = &tell {
+            demand(self.sessions.over().contains_key(session), "sessions", || {
+                format!("session {session} is unknown, and it never ended")
+            })?;
+        }
+        self.with_client(client, |client, around| client.hear(tell, around))
+    }
+
+    fn wake(&mut self, client: usize) -> Checked {
+        let next = self.prng.between(20, 120) * MILLISECOND;
+        self.schedule.after(next, Event::Wake(client));
+        let asks = self.with_client(client, Client::wake);
+        for ask in asks {
+            self.send_to_replica(client, &ask);
+        }
+        Ok(())
+    }
+
+    fn with_client<T>(
+        &mut self,
+        client: usize,
+        act: impl FnOnce(&mut Client, &mut Surroundings<'_>) -> T,
+    ) -> T {
+        let replicas = self.replicas_for_clients();
+        let now = self.schedule.now();
+        let number = self.workloads.len();
+        let mut around = Surroundings {
+            prng: &mut self.prng,
+            catalog: &self.catalog,
+            workload: &mut *self.workloads[client % number],
+            facts: Facts { now, over: self.sessions.over() },
+            counts: &mut self.counts,
+            replicas: &replicas,
+            draining: self.stage.is_draining(),
+            giving_up: self.stage.gives_up(now),
+            plant: self.options.plant,
+        };
+        act(&mut self.clients[client], &mut around)
+    }
+
+    /// Recomputes the state of every replica that is between entries.
+    fn audit(&mut self) -> Checked {
+        self.schedule.after(2 * SECOND, Event::Audit);
+        for host in &self.hosts {
+            let Some(process) = &host.process else { continue };
+            let machine = process.replica.machine();
+            if machine.is_idle() {
+                machine.check_state().map_err(|error| {
+                    Violation::new("sound state", format!("replica {}: {error}", host.id))
+                })?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,182 @@
+//! Faults: when they happen, and what they are.
+//!
+//! Not here: loss and doubling of clients' messages, which happen all the time (`mod.rs`); what a
+//! power cut does to a disk (`disk.rs`).
+
+use gesmas_machine::{Ballot, LogEntry};
+
+use super::{Cluster, Event, stage::Stage};
+use crate::{
+    clients::Client,
+    options::Plant,
+    schedule::{MILLISECOND, SECOND},
+    verdict::Checked,
+};
+
+impl Cluster {
+    /// A fault happens, and the next is scheduled.
+    pub(super) fn fault(&mut self) -> Checked {
+        if !matches!(self.stage, Stage::Faults { .. }) {
+            return Ok(());
+        }
+        let next = self.prng.between(20, self.profile.pace / MILLISECOND) * MILLISECOND;
+        self.schedule.after(next, Event::Fault);
+        self.plant();
+        let host = self.prng.index(self.hosts.len());
+        let client = self.prng.index(self.clients.len());
+        match self.prng.below(100) {
+            0..10 => self.crash(host),
+            10..22 => self.crash_in_turn(host),
+            22..25 => self.cut_all_power(),
+            25..35 => self.pause(host),
+            35..43 => self.jump(host),
+            43..56 => self.break_link(),
+            56..66 => self.clog(),
+            66..76 => self.split(),
+            76..85 => self.split_one_way(),
+            85..92 => {
+                self.counts.client_deaths += 1;
+                let until = self.schedule.now() + self.prng.below(3 * SECOND);
+                self.with_client(client, |client, around| client.die(until, around))?;
+            }
+            92..96 => {
+                self.counts.client_silences += 1;
+                let until = self.schedule.now() + self.prng.below(7 * SECOND);
+                self.clients[client].fall_silent(until);
+            }
+            _ => self.with_client(client, Client::move_on),
+        }
+        Ok(())
+    }
+
+    /// One replica gets an entry that is in no log, once.
+    fn plant(&mut self) {
+        if self.options.plant != Some(Plant::ExtraEntry) || self.planted {
+            return;
+        }
+        let planted = self.hosts.iter_mut().find_map(|host| host.process.as_mut());
+        if let Some(process) = planted
+            && process.replica.machine().step().0 > 20
+        {
+            let now = process.replica.machine().now().after(1);
+            let entry = LogEntry::LeaderStart { ballot: Ballot::default(), now };
+            let twice = process.replica.machine().genesis().cloned().map(Box::new);
+            let machine = process.replica.machine_mut();
+            let entry = twice.map_or(entry, LogEntry::Genesis);
+            machine.handle_entry(entry).expect("it is of this group");
+            self.planted = true;
+        }
+    }
+
+    /// The power fails within the next turns: before a write, between write and sync, after it.
+    fn crash_in_turn(&mut self, host: usize) {
+        if self.hosts[host].process.is_none() {
+            return;
+        }
+        let steps = self.prng.below(6);
+        self.hosts[host].disk.fail_after(steps);
+        self.hosts[host].doomed = true;
+        let life = self.hosts[host].life;
+        self.schedule.after(SECOND, Event::Crash { host, life });
+    }
+
+    fn cut_all_power(&mut self) {
+        self.counts.power_cuts += 1;
+        (0..self.hosts.len()).for_each(|host| self.crash(host));
+    }
+
+    fn pause(&mut self, host: usize) {
+        self.counts.pauses += 1;
+        let length = self.prng.between(50, 4_000) * MILLISECOND;
+        let until = self.schedule.now() + length;
+        self.hosts[host].paused_until = until;
+        self.trace.tell(self.schedule.now(), || format!("replica {} pauses", host + 1));
+    }
+
+    fn jump(&mut self, host: usize) {
+        self.counts.clock_jumps += 1;
+        let by = self.prng.below(7_200 * SECOND);
+        let wall = &mut self.hosts[host].wall;
+        *wall = if self.prng.permille(500) { *wall + by } else { *wall - by };
+    }
+
+    fn other(&mut self, host: usize) -> usize {
+        let other = self.prng.index(self.hosts.len() - 1);
+        if other < host { other } else { other + 1 }
+    }
+
+    fn pair(&mut self) -> (usize, usize) {
+        let from = self.prng.index(self.hosts.len());
+        (from, self.other(from))
+    }
+
+    fn break_link(&mut self) {
+        self.counts.link_breaks += 1;
+        let (from, to) = self.pair();
+        self.links[from][to].break_off(&mut self.prng);
+        self.trace.tell(self.schedule.now(), || format!("link {} to {} breaks", from + 1, to + 1));
+    }
+
+    fn clog(&mut self) {
+        self.counts.clogs += 1;
+        let (from, to) = self.pair();
+        let length = self.prng.between(10, 3_000) * MILLISECOND;
+        self.hold(from, to, length, false);
+    }
+
+    /// One side of the cluster does not reach the other.
+    fn split(&mut self) {
+        self.counts.splits += 1;
+        let length = self.prng.between(100, 4_000) * MILLISECOND;
+        let sides: Vec<_> = self.hosts.iter().map(|_| self.prng.permille(500)).collect();
+        let breaks = self.prng.permille(500);
+        for from in 0..sides.len() {
+            for to in 0..sides.len() {
+                if sides[from] != sides[to] {
+                    self.hold(from, to, length, breaks);
+                }
+            }
+        }
+    }
+
+    fn split_one_way(&mut self) {
+        self.counts.one_way_splits += 1;
+        let length = self.prng.between(100, 4_000) * MILLISECOND;
+        let breaks = self.prng.permille(500);
+        let host = self.prng.index(self.hosts.len());
+        let inward = self.prng.permille(500);
+        for other in (0..self.hosts.len()).filter(|other| *other != host) {
+            let (from, to) = if inward { (other, host) } else { (host, other) };
+            self.hold(from, to, length, breaks);
+        }
+    }
+
+    /// A link stands still, or breaks and cannot be made anew, for a while.
+    pub(super) fn hold(&mut self, from: usize, to: usize, length: u64, breaks: bool) {
+        let link = &mut self.links[from][to];
+        if breaks {
+            link.forbidden = true;
+            link.break_off(&mut self.prng);
+        } else {
+            link.held = true;
+        }
+        self.trace.tell(self.schedule.now(), || {
+            format!("link {} to {} fails ({breaks}) for {length}", from + 1, to + 1)
+        });
+        self.schedule.after(length, Event::Release { from, to, forbidden: breaks });
+    }
+
+    /// A link is in order again. Another fault that overlapped ends with this one.
+    pub(super) fn release(&mut self, from: usize, to: usize, forbidden: bool) {
+        if self.stage.keeps_apart(from, to) {
+            return;
+        }
+        let link = &mut self.links[from][to];
+        if forbidden {
+            link.forbidden = false;
+        } else {
+            link.held = false;
+        }
+        self.pump(from, to);
+    }
+}

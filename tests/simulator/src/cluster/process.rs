@@ -1,0 +1,348 @@
+//! One life of a replica: the core of the product, and a shell around it as small as can be.
+//!
+//! A turn is that of the product's driver: the clocks, inputs, the end of the turn with its one
+//! sync, a slice of the kernel's work, outputs, the end of the turn again.
+//! Invariant: everything that the core puts out is checked before anybody else sees it.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use gesmas::{
+    paxos::{self, Node, NodeConfig, NodeError, Workarounds},
+    replica::{Moment, Output, Question, Replica, ReplicaError},
+};
+use gesmas_coroutine::NativeEngine;
+use gesmas_machine::{CodeHash, Command, Effect, Machine, Progress, SessionId, Settings, Step};
+
+use super::{
+    profile::Profile,
+    router::{Connection, Router, Waiting},
+};
+use crate::{
+    catalog,
+    checkers::History,
+    disk::Disk,
+    messages::{Ask, Tell},
+    options::Plant,
+    prng::mix,
+    verdict::Violation,
+};
+
+/// Inputs that are taken in one turn.
+const TURN_INPUTS: usize = 64;
+/// Entries that are read at once to compare them.
+const COMPARED: usize = 64;
+
+/// Something that a replica has to handle.
+pub(super) enum Input {
+    Tick,
+    Client(Connection, Ask),
+    PeerUp { peer: u64, connection: u64, quiet: bool },
+    PeerConnected { peer: u64, connection: u64 },
+    Peer { peer: u64, connection: u64, frame: Bytes },
+    Compiled(CodeHash),
+}
+
+/// Why a turn ended early.
+pub(super) enum Stop {
+    /// A promise is broken.
+    Broken(Violation),
+    /// The core says that the replica must stop.
+    Failed(ReplicaError),
+}
+
+impl From<Violation> for Stop {
+    fn from(violation: Violation) -> Self {
+        Self::Broken(violation)
+    }
+}
+
+impl From<ReplicaError> for Stop {
+    fn from(error: ReplicaError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// What a turn puts out.
+#[derive(Default)]
+pub(super) struct Turn {
+    /// Frames: peer, connection, bytes.
+    pub(super) frames: Vec<(u64, u64, Bytes)>,
+    pub(super) tells: Vec<(Connection, Tell)>,
+    pub(super) effects: Vec<Effect>,
+    pub(super) compile: Vec<CodeHash>,
+    pub(super) more: bool,
+}
+
+/// See the file's head.
+pub(super) struct Process {
+    pub(super) replica: Replica<NativeEngine>,
+    pub(super) inbox: VecDeque<Input>,
+    id: u64,
+    router: Router,
+    plant: Option<Plant>,
+    slice: usize,
+    /// Pieces of work that the machine has done.
+    pieces: usize,
+    /// One past the last decided entry that was compared.
+    compared: u64,
+    /// Connections to peers, by id.
+    outgoing: Vec<Option<u64>>,
+    /// Newest connections from peers, by id.
+    incoming: Vec<u64>,
+}
+
+impl Process {
+    /// Starts a replica from its disk.
+    pub(super) fn start(
+        id: u64,
+        disk: &Disk,
+        profile: &Profile,
+        plant: Option<Plant>,
+        now: Moment,
+    ) -> Result<Self, ReplicaError> {
+        let log = paxos::share(disk.open_log()?);
+        let members: Vec<u64> = (1..=profile.replicas as u64).collect();
+        let drain_around_promises = plant != Some(Plant::NoDrain);
+        let workarounds = Workarounds { drain_around_promises, ..Workarounds::ALL };
+        let config = NodeConfig { workarounds, ..NodeConfig::new(1, 1, id, members) };
+        let node = Node::recover(config, &log)?;
+        let settings = Settings { live_activations: profile.live_activations };
+        let machine = Machine::new(catalog::engine(), settings);
+        Ok(Self {
+            replica: Replica::new(profile.settings(id), node, log, machine, now),
+            inbox: VecDeque::new(),
+            id,
+            router: Router::default(),
+            plant,
+            slice: profile.slice,
+            pieces: 0,
+            compared: 0,
+            outgoing: vec![None; profile.replicas + 1],
+            incoming: vec![0; profile.replicas + 1],
+        })
+    }
+
+    /// Does a turn. What it put out before it stopped has left, too.
+    pub(super) fn turn(
+        &mut self,
+        now: Moment,
+        history: &mut History,
+        out: &mut Turn,
+    ) -> Result<(), Stop> {
+        self.replica.handle_time(now);
+        for _ in 0..TURN_INPUTS {
+            let Some(input) = self.inbox.pop_front() else { break };
+            self.handle(input, out)?;
+        }
+        self.finish_turn(history, out)?;
+        let progress = self.work(history)?;
+        self.route(out);
+        self.finish_turn(history, out)?;
+        out.more = progress == Progress::More || !self.inbox.is_empty();
+        Ok(())
+    }
+
+    fn finish_turn(&mut self, history: &mut History, out: &mut Turn) -> Result<(), Stop> {
+        let outgoing = &self.outgoing;
+        self.replica.finish_turn(&mut |peer, frame| {
+            let at = usize::try_from(peer).expect("ids are small");
+            if let Some(connection) = outgoing[at] {
+                out.frames.push((peer, connection, frame));
+            }
+        })?;
+        loop {
+            let entries = self
+                .replica
+                .node()
+                .read_decided(self.compared, COMPARED, u64::MAX)
+                .map_err(|error: NodeError| ReplicaError::from(error))?;
+            if entries.is_empty() {
+                return Ok(());
+            }
+            for (index, entry) in entries {
+                history.decided(self.id, index, &entry)?;
+                self.compared = index + 1;
+            }
+        }
+    }
+
+    /// Lets the kernel work piece by piece, and compares its state after each.
+    fn work(&mut self, history: &mut History) -> Result<Progress, Stop> {
+        let mut idle = false;
+        for _ in 0..self.slice {
+            if self.replica.machine_mut().run(1) != Progress::More {
+                idle = true;
+                break;
+            }
+            history.state(self.id, self.pieces, self.state())?;
+            self.pieces += 1;
+        }
+        // The core takes the effects; it takes entries and serves reads when nothing is left to do.
+        Ok(self.replica.apply(u32::from(idle))?)
+    }
+
+    /// A number that stands for the state of the machine.
+    fn state(&self) -> u64 {
+        let machine = self.replica.machine();
+        let sum = machine.total().0;
+        let halves = [sum as u64, (sum >> 64) as u64];
+        let more = [
+            machine.step().0,
+            machine.now().0,
+            machine.next_due().map_or(0, |due| due.0),
+            u64::from(machine.ballot().number),
+            machine.ballot().replica,
+        ];
+        halves.iter().chain(&more).fold(0, |state, part| mix(state ^ part))
+    }
+
+    fn handle(&mut self, input: Input, out: &mut Turn) -> Result<(), Stop> {
+        let index = |peer: u64| usize::try_from(peer).expect("ids are small");
+        match input {
+            Input::Tick => self.replica.handle_tick()?,
+            Input::Client(connection, ask) => self.ask(connection, ask, out),
+            Input::PeerUp { peer, connection, quiet } => {
+                self.outgoing[index(peer)] = Some(connection);
+                if !quiet {
+                    self.replica.handle_reconnected(peer)?;
+                }
+            }
+            Input::PeerConnected { peer, connection } => {
+                self.incoming[index(peer)] = connection;
+                self.replica.handle_reconnected(peer)?;
+            }
+            Input::Peer { peer, connection, frame } => {
+                if self.incoming[index(peer)] == connection {
+                    let outcome = self.replica.handle_frame(peer, frame)?;
+                    outcome.map_err(|error| {
+                        let message = format!("{} refuses a frame of {peer}: {error}", self.id);
+                        Violation::new("peers", message)
+                    })?;
+                }
+            }
+            Input::Compiled(code) => {
+                self.replica.handle_compiled(code, None);
+            }
+        }
+        Ok(())
+    }
+
+    fn ask(&mut self, connection: Connection, ask: Ask, out: &mut Turn) {
+        let ordered = match ask {
+            Ask::Open { nonce, timeout } => {
+                self.router.open(nonce, connection);
+                let principal = format!("client-{}", connection.0);
+                self.replica.handle_command(Command::OpenSession { nonce, principal, timeout })
+            }
+            Ask::KeepAlive { session } => {
+                self.keep_alive(connection, session, out);
+                Ok(())
+            }
+            Ask::Request(request) => {
+                self.router.attach(request.place.session, connection);
+                self.replica.handle_command(Command::Request(*request))
+            }
+            Ask::Cancel { place, acknowledged } => {
+                self.router.attach(place.session, connection);
+                self.replica.handle_command(Command::Cancel { place, acknowledged })
+            }
+            Ask::Acknowledge { session, acknowledged } => {
+                self.replica.handle_command(Command::Acknowledge { session, acknowledged })
+            }
+            Ask::Read { session, correlation, read, seen } => {
+                self.router.attach(session, connection);
+                let stale = self.plant == Some(Plant::StaleReads);
+                let id = self.router.wait(Waiting::Read { connection, correlation });
+                let seen = if stale { Step(0) } else { seen };
+                self.replica.handle_read(id, Question { read: Some(*read), seen, stale })
+            }
+        };
+        if ordered.is_err() {
+            out.tells.push((connection, Tell::Busy));
+        }
+    }
+
+    fn keep_alive(&mut self, connection: Connection, session: SessionId, out: &mut Turn) {
+        self.router.attach(session, connection);
+        if self.plant != Some(Plant::SwallowedKeepAlives) {
+            self.replica.handle_alive(session);
+        }
+        if self.replica.machine().last_admitted(session).is_some() {
+            out.tells.push((connection, Tell::Alive));
+            return;
+        }
+        // It may be unknown here only because this replica lags: it catches up first.
+        let id = self.router.wait(Waiting::Session { connection, session });
+        let question = Question { read: None, seen: Step(0), stale: false };
+        if self.replica.handle_read(id, question).is_err() {
+            out.tells.push((connection, Tell::Busy));
+        }
+    }
+
+    fn route(&mut self, out: &mut Turn) {
+        while let Some(output) = self.replica.poll_output() {
+            match output {
+                Output::Effect(effect) => {
+                    self.route_effect(&effect, out);
+                    out.effects.push(effect);
+                }
+                Output::Read { id, result } => {
+                    if let Some(Waiting::Read { connection, correlation }) =
+                        self.router.take_waiting(id)
+                    {
+                        let step = self.replica.machine().step();
+                        out.tells.push((connection, Tell::ReadReply { correlation, step, result }));
+                    }
+                }
+                Output::CaughtUp { id } => {
+                    let waiting = self.router.take_waiting(id);
+                    if let Some(Waiting::Session { connection, session }) = waiting {
+                        let lives = self.replica.machine().last_admitted(session).is_some();
+                        let tell =
+                            if lives { Tell::Alive } else { Tell::Over { session, reason: None } };
+                        out.tells.push((connection, tell));
+                    }
+                }
+            }
+        }
+    }
+
+    fn route_effect(&mut self, effect: &Effect, out: &mut Turn) {
+        let tell = match effect {
+            Effect::SessionOpened { nonce, session } => {
+                if let Some(connection) = self.router.take_opening(*nonce) {
+                    if let Ok(session) = session {
+                        self.router.attach(*session, connection);
+                    }
+                    let (nonce, session) = (*nonce, session.clone());
+                    out.tells.push((connection, Tell::Opened { nonce, session }));
+                }
+                return;
+            }
+            Effect::Compile { code, .. } => {
+                out.compile.push(*code);
+                return;
+            }
+            Effect::SessionOver { session, reason } => {
+                (*session, Tell::Over { session: *session, reason: Some(*reason) })
+            }
+            Effect::Reply { session, number, position, outcome } => {
+                let (number, step, outcome) = (*number, position.step, outcome.clone());
+                (*session, Tell::Reply { session: *session, number, step, outcome })
+            }
+            Effect::Refused { session, number, refusal } => {
+                let (number, refusal) = (*number, refusal.clone());
+                (*session, Tell::Refused { session: *session, number, refusal })
+            }
+            _ => return,
+        };
+        let (session, tell) = tell;
+        if let Some(connection) = self.router.of_session(session) {
+            out.tells.push((connection, tell));
+        }
+        if matches!(effect, Effect::SessionOver { .. }) {
+            self.router.detach(session);
+        }
+    }
+}

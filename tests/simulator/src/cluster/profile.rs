@@ -1,0 +1,91 @@
+//! What differs from seed to seed besides the course of events.
+
+use gesmas::replica::ReplicaSettings;
+use gesmas_machine::{Engine as _, Genesis, Limits, STATE_MACHINE_VERSION};
+
+use crate::{
+    catalog::{self, Catalog},
+    disk::CLUSTER,
+    prng::Prng,
+    schedule::{MILLISECOND, SECOND},
+};
+
+/// Settings of one run.
+#[derive(Clone, Debug)]
+pub(super) struct Profile {
+    pub(super) replicas: usize,
+    pub(super) clients: usize,
+    /// How long faults happen.
+    pub(super) faults: u64,
+    /// Longest time between two faults.
+    pub(super) pace: u64,
+    /// Messages between clients and replicas that are lost, in a thousand.
+    pub(super) lost: u64,
+    /// And that come twice.
+    pub(super) doubled: u64,
+    pub(super) file_bytes: u64,
+    pub(super) live_activations: usize,
+    /// Pieces of work that a kernel does in one turn.
+    pub(super) slice: usize,
+    /// Longest delay of a frame between replicas. A round trip must fit between two ticks.
+    pub(super) delay: u64,
+    settings: ReplicaSettings,
+}
+
+fn pick(prng: &mut Prng, choices: &[u64]) -> u64 {
+    choices[prng.index(choices.len())]
+}
+
+fn size(number: u64) -> usize {
+    usize::try_from(number).expect("settings are small")
+}
+
+impl Profile {
+    /// Draws one.
+    pub(super) fn draw(prng: &mut Prng, catalog: &Catalog) -> Self {
+        let replicas = if prng.permille(200) { 5 } else { 3 };
+        let genesis = Genesis {
+            cluster: CLUSTER,
+            state_machine_version: STATE_MACHINE_VERSION,
+            seed: [0; 32],
+            replicas: (1..=replicas).collect(),
+            engine: catalog::engine().identity(),
+            limits: Limits::default(),
+            reserved: catalog.reserved(),
+        };
+        let settings = ReplicaSettings {
+            outstanding: size(pick(prng, &[6, 50, 10_000, 10_000])),
+            queue: size(pick(prng, &[8, 100, 10_000, 10_000])),
+            batch_commands: size(pick(prng, &[1, 7, 1_000, 10_000])),
+            batch_bytes: size(pick(prng, &[300, 1 << 16, 1 << 20])),
+            in_flight: pick(prng, &[1, 4, 64]),
+            resend_after: prng.between(150, 600) * MILLISECOND,
+            genesis,
+        };
+        Self {
+            replicas: size(replicas),
+            clients: size(prng.between(8, 14)),
+            faults: prng.between(6, 16) * SECOND,
+            pace: pick(prng, &[200, 600, 1_500, 3_000]) * MILLISECOND,
+            lost: pick(prng, &[0, 10, 100, 300]),
+            doubled: pick(prng, &[0, 50, 300]),
+            file_bytes: pick(prng, &[16, 64, 256]) << 10,
+            live_activations: size(pick(prng, &[1, 3, 20, 1_000])),
+            slice: size(pick(prng, &[20, 200, 10_000])),
+            delay: pick(prng, &[1, 5, 14]) * MILLISECOND,
+            settings,
+        }
+    }
+
+    /// The settings of a replica. Each would give the group a seed of its own.
+    pub(super) fn settings(&self, replica: u64) -> ReplicaSettings {
+        let mut settings = self.settings.clone();
+        settings.genesis.seed[0] = u8::try_from(replica).expect("ids are small");
+        settings
+    }
+
+    /// How many make a majority.
+    pub(super) fn majority(&self) -> usize {
+        self.replicas / 2 + 1
+    }
+}

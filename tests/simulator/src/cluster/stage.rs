@@ -1,0 +1,230 @@
+//! The stages of a run, and what must hold at their ends.
+//!
+//! Liveness is demanded in virtual time: with a majority in order there is a leader after ten
+//! election timeouts, and everything that is pending ends before the bound; what nobody would ever
+//! let go on is given up by its clients first.
+
+use super::{Cluster, ELECTION_TICKS, Event, TICK};
+use crate::{
+    schedule::{MILLISECOND, SECOND},
+    verdict::{Checked, Violation, demand},
+};
+
+/// A majority in order has a leader by then: ten election timeouts.
+const LEADER_BOUND: u64 = 10 * ELECTION_TICKS * TICK;
+/// Clients give up what may starve.
+const GIVE_UP: u64 = 5 * SECOND;
+/// The least length of the drain, longer than the timeout of any session.
+const DRAIN_LEAST: u64 = 9 * SECOND;
+/// Nothing is pending by then.
+const DRAIN_BOUND: u64 = 45 * SECOND;
+/// All replicas are equal by then.
+const CONVERGE_BOUND: u64 = 20 * SECOND;
+/// From then on the sessions of living clients must live: they had time to reach a replica, and
+/// no end of a session that was ordered before is on its way any more.
+const SETTLED: u64 = 4 * SECOND;
+
+/// The stages.
+#[derive(Debug)]
+pub(super) enum Stage {
+    /// Everything happens.
+    Faults { until: u64 },
+    /// Only these replicas are in order, and nothing new happens.
+    Drain { since: u64, core: Vec<usize> },
+    /// All replicas are in order.
+    Converge { since: u64, settled: u64 },
+    /// Nothing is left to happen.
+    Done,
+}
+
+impl Stage {
+    pub(super) fn is_draining(&self) -> bool {
+        !matches!(self, Self::Faults { .. })
+    }
+
+    /// Whether clients give up what may starve.
+    pub(super) fn gives_up(&self, now: u64) -> bool {
+        match self {
+            Self::Faults { .. } => false,
+            Self::Drain { since, .. } => now > since + GIVE_UP,
+            Self::Converge { .. } | Self::Done => true,
+        }
+    }
+
+    /// Whether the stage itself keeps two replicas from each other.
+    pub(super) fn keeps_apart(&self, from: usize, to: usize) -> bool {
+        match self {
+            Self::Drain { core, .. } => !(core.contains(&from) && core.contains(&to)),
+            _ => false,
+        }
+    }
+}
+
+impl Cluster {
+    /// Whether the cluster has been in order for long enough to demand everything of it.
+    pub(super) fn is_in_order(&self) -> bool {
+        match self.stage {
+            Stage::Faults { .. } => false,
+            Stage::Drain { since, .. } => self.schedule.now() > since + SETTLED,
+            Stage::Converge { settled, .. } => self.schedule.now() > settled,
+            Stage::Done => true,
+        }
+    }
+
+    /// Replicas that clients may try.
+    pub(super) fn replicas_for_clients(&self) -> Vec<usize> {
+        match &self.stage {
+            Stage::Drain { core, .. } => core.clone(),
+            _ => (0..self.hosts.len()).collect(),
+        }
+    }
+
+    /// Goes on to the next stage when this one is over.
+    pub(super) fn check(&mut self) -> Checked {
+        let now = self.schedule.now();
+        self.schedule.after(50 * MILLISECOND, Event::Check);
+        match &self.stage {
+            Stage::Faults { until } if *until <= now => self.begin_drain(),
+            Stage::Drain { since, .. } => {
+                let since = *since;
+                self.check_drain(since)?;
+            }
+            Stage::Converge { since, .. } => {
+                let since = *since;
+                if self.are_equal() {
+                    self.stage = Stage::Done;
+                }
+                let applied: Vec<_> = self
+                    .hosts
+                    .iter()
+                    .filter_map(|host| host.process.as_ref())
+                    .map(|process| process.replica.applied())
+                    .collect();
+                demand(now < since + CONVERGE_BOUND, "liveness", || {
+                    let length = self.history.length();
+                    format!("the replicas do not become equal: {applied:?} of {length}")
+                })?;
+            }
+            Stage::Faults { .. } | Stage::Done => {}
+        }
+        Ok(())
+    }
+
+    /// Faults stop for a majority; the others stay down or cut off.
+    fn begin_drain(&mut self) {
+        let now = self.schedule.now();
+        let size = self.prng.between(self.profile.majority() as u64, self.hosts.len() as u64);
+        let mut core: Vec<usize> = (0..self.hosts.len()).collect();
+        while core.len() as u64 > size {
+            core.remove(self.prng.index(core.len()));
+        }
+        self.trace.tell(now, || format!("faults stop, in order are {core:?} (from 0)"));
+        for host in 0..self.hosts.len() {
+            if core.contains(&host) {
+                self.mend(host);
+            } else if self.prng.permille(500) {
+                self.hosts[host].kept_down = true;
+                self.crash(host);
+            }
+        }
+        self.stage = Stage::Drain { since: now, core };
+        for from in 0..self.hosts.len() {
+            for to in (0..self.hosts.len()).filter(|to| *to != from) {
+                let apart = self.stage.keeps_apart(from, to);
+                self.links[from][to].held = apart;
+                self.links[from][to].forbidden = apart;
+                self.pump(from, to);
+            }
+        }
+        self.clients.iter_mut().for_each(|client| client.fall_silent(now));
+    }
+
+    /// A host is in order: a fault to come comes now.
+    fn mend(&mut self, host: usize) {
+        if self.hosts[host].doomed {
+            self.crash(host);
+        }
+        let now = self.schedule.now();
+        self.hosts[host].kept_down = false;
+        if self.hosts[host].paused_until > now {
+            self.hosts[host].paused_until = now;
+            self.schedule.at(now, Event::Turn(host));
+        }
+        self.schedule.at(now, Event::Start(host));
+    }
+
+    fn check_drain(&mut self, since: u64) -> Checked {
+        let now = self.schedule.now();
+        let core = self.replicas_for_clients();
+        let leader = core.iter().filter_map(|host| self.hosts[*host].process.as_ref());
+        let leader = leader.map(|process| &process.replica).find(|replica| replica.is_leading());
+        demand(leader.is_some() || now < since + LEADER_BOUND, "liveness", || {
+            let states: Vec<_> = core.iter().map(|host| self.hosts[*host].standing()).collect();
+            format!("replicas in order have no leader: {states:#?}")
+        })?;
+        let orphans = leader.is_none_or(|leader| {
+            let living = |id| self.clients.iter().any(|client| client.session() == Some(id));
+            leader.machine().sessions().any(|(id, _)| !living(id))
+        });
+        let at_rest = self.clients.iter().all(crate::clients::Client::is_at_rest);
+        if at_rest && self.counts.drain_ms == 0 {
+            self.counts.drain_ms = (now - since) / MILLISECOND;
+        }
+        if at_rest && !orphans && now > since + DRAIN_LEAST {
+            self.begin_converge();
+            return Ok(());
+        }
+        demand(now < since + DRAIN_BOUND, "liveness", || {
+            let waiting = self.clients.iter().filter(|client| !client.is_at_rest());
+            let waiting: Vec<_> = waiting.map(crate::clients::Client::waits_for).collect();
+            format!("something is pending for ever (orphans: {orphans}): {waiting:#?}")
+        })
+    }
+
+    fn begin_converge(&mut self) {
+        let now = self.schedule.now();
+        self.trace.tell(now, || "all replicas come back".into());
+        self.stage = Stage::Converge { since: now, settled: now + SETTLED };
+        for from in 0..self.hosts.len() {
+            self.mend(from);
+            for to in (0..self.hosts.len()).filter(|to| *to != from) {
+                self.links[from][to].held = false;
+                self.links[from][to].forbidden = false;
+                self.pump(from, to);
+            }
+        }
+    }
+
+    fn are_equal(&self) -> bool {
+        let length = self.history.length();
+        self.hosts.iter().all(|host| {
+            host.process.as_ref().is_some_and(|process| {
+                process.replica.applied() == length && process.replica.machine().is_idle()
+            })
+        })
+    }
+
+    /// Closes the books on the state that all replicas have.
+    pub(super) fn finish(&mut self) -> Checked {
+        self.audit()?;
+        let totals: Vec<_> = self
+            .hosts
+            .iter()
+            .filter_map(|host| host.process.as_ref())
+            .map(|process| process.replica.machine().total())
+            .collect();
+        demand(totals.windows(2).all(|pair| pair[0] == pair[1]), "one state", || {
+            format!("the replicas differ in the end: {totals:?}")
+        })?;
+        let total = totals[0].0;
+        self.trace.digest(&[total as u64, (total >> 64) as u64]);
+        let process = self.hosts[0].process.as_mut();
+        let process =
+            process.ok_or_else(|| Violation::new("availability", "replica 1 does not run"))?;
+        self.counts.leaders = u64::from(process.replica.machine().ballot().number);
+        for workload in &mut self.workloads {
+            workload.finish(process.replica.machine_mut(), &self.catalog)?;
+        }
+        Ok(())
+    }
+}

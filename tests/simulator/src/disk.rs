@@ -1,0 +1,125 @@
+//! The disks of the replicas, and the faults that can be planted in them.
+//!
+//! Invariant: without a plant a disk does what its model in the log's crate does, no more.
+
+use std::sync::{Arc, Mutex};
+
+use gesmas::log::{
+    Identity, Log, LogError, LogSettings,
+    repo::{MemDisk, MemRepo, Repo, RepoError},
+};
+
+use crate::{options::Plant, prng::Prng};
+
+/// The cluster of every simulation.
+pub(crate) const CLUSTER: u128 = 0x6765_736d_6173;
+/// Records that a forgetful disk may lose.
+const FORGOTTEN: u64 = 3;
+
+/// Where a write went: file, offset, length.
+type Written = (u64, u64, usize);
+
+/// A replica's disk.
+#[derive(Debug)]
+pub(crate) struct Disk {
+    disk: MemDisk,
+    plant: Option<Plant>,
+    settings: LogSettings,
+    written: Arc<Mutex<Vec<Written>>>,
+}
+
+impl Disk {
+    /// An empty disk.
+    pub(crate) fn new(replica: u64, file_bytes: u64, plant: Option<Plant>) -> Self {
+        let settings = LogSettings {
+            identity: Identity { cluster: CLUSTER, replica },
+            file_bytes,
+            cache_bytes: file_bytes / 2,
+            salt: 0x5a17 + replica,
+        };
+        Self { disk: MemDisk::new(), plant, settings, written: Arc::default() }
+    }
+
+    /// Opens the log, or makes it.
+    pub(crate) fn open_log(&self) -> Result<Log, LogError> {
+        let repo = self.disk.open().map_err(LogError::from)?;
+        let mut repo = Box::new(PlantedRepo {
+            repo,
+            lies: self.plant == Some(Plant::LyingSync),
+            written: self.written.clone(),
+        });
+        let fresh = repo.list().map_err(LogError::from)?.is_empty();
+        if fresh { Log::create(repo, self.settings) } else { Log::open(repo, self.settings) }
+    }
+
+    /// The power fails after some further steps on the disk.
+    pub(crate) fn fail_after(&self, steps: u64) {
+        self.disk.fail_after(steps);
+    }
+
+    /// The power fails now.
+    pub(crate) fn cut_power(&self, prng: &mut Prng) {
+        if self.plant == Some(Plant::LyingSync) {
+            return self.disk.cut_power(&mut |_| 0);
+        }
+        self.disk.cut_power(&mut |choices| prng.below(choices));
+        if self.plant == Some(Plant::ForgetfulDisk) {
+            for _ in 0..prng.between(1, FORGOTTEN) {
+                self.forget_last();
+            }
+        }
+    }
+
+    fn forget_last(&self) {
+        let last = self.written.lock().expect("one thread").pop();
+        if let Some((file, offset, length)) = last
+            && self.disk.files().contains(&file)
+        {
+            let start = usize::try_from(offset).expect("it is in memory");
+            self.disk.alter(file, |bytes| bytes[start..start + length].fill(0));
+        }
+    }
+}
+
+/// A repository with a planted fault, or without.
+struct PlantedRepo {
+    repo: MemRepo,
+    lies: bool,
+    written: Arc<Mutex<Vec<Written>>>,
+}
+
+impl Repo for PlantedRepo {
+    fn list(&mut self) -> Result<Vec<u64>, RepoError> {
+        self.repo.list()
+    }
+
+    fn length(&mut self, file: u64) -> Result<u64, RepoError> {
+        self.repo.length(file)
+    }
+
+    fn read(&mut self, file: u64, offset: u64, bytes: &mut [u8]) -> Result<(), RepoError> {
+        self.repo.read(file, offset, bytes)
+    }
+
+    fn write(&mut self, file: u64, offset: u64, bytes: &[u8]) -> Result<(), RepoError> {
+        self.repo.write(file, offset, bytes)?;
+        self.written.lock().expect("one thread").push((file, offset, bytes.len()));
+        Ok(())
+    }
+
+    fn sync(&mut self, file: u64) -> Result<(), RepoError> {
+        if self.lies { Ok(()) } else { self.repo.sync(file) }
+    }
+
+    fn create(&mut self, file: u64, size: u64, header: &[u8]) -> Result<(), RepoError> {
+        self.repo.create(file, size, header)
+    }
+
+    fn create_ahead(&mut self, file: u64, size: u64, header: &[u8]) {
+        self.repo.create_ahead(file, size, header);
+    }
+
+    fn wait_created(&mut self, file: u64) -> Result<bool, RepoError> {
+        self.repo.wait_created(file)
+    }
+}

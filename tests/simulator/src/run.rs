@@ -1,0 +1,78 @@
+//! Runs seeds, each in a thread of its own.
+//!
+//! A panic is a violation like any other: an invariant of the product's own is broken. Its message
+//! is kept and printed with the seed, not among other output.
+
+use std::{
+    cell::RefCell,
+    panic::{AssertUnwindSafe, catch_unwind, set_hook},
+    sync::{
+        Mutex, Once,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use crate::{
+    cluster::Cluster,
+    options::{Options, Plant},
+    verdict::{Verdict, Violation},
+};
+
+thread_local! {
+    /// The last panic of this thread.
+    static PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+static HOOK: Once = Once::new();
+
+/// Runs one seed in this thread.
+#[must_use]
+pub fn run_seed(options: Options) -> Verdict {
+    HOOK.call_once(|| {
+        set_hook(Box::new(|panic| {
+            PANIC.with(|last| *last.borrow_mut() = Some(panic.to_string()));
+        }));
+    });
+    let mut cluster = Cluster::new(options);
+    let outcome = catch_unwind(AssertUnwindSafe(|| cluster.run()));
+    let violation = match outcome {
+        Ok(outcome) => outcome.err(),
+        Err(_) => {
+            let message = PANIC.with(|last| last.borrow_mut().take());
+            Some(Violation::new("panic", message.unwrap_or_default()))
+        }
+    };
+    let (digest, counts, words) = cluster.result();
+    Verdict { seed: options.seed, violation, digest, counts, words }
+}
+
+/// Runs `number` seeds from `first` on in as many threads as there are processors; `each` hears of
+/// every one, in any order, and stops the run by returning false.
+pub fn run_seeds(
+    first: u64,
+    number: u64,
+    plant: Option<Plant>,
+    each: &(dyn Fn(&Verdict) -> bool + Sync),
+) {
+    let next = AtomicU64::new(0);
+    let reports = Mutex::new(());
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                loop {
+                    let at = next.fetch_add(1, Ordering::Relaxed);
+                    if at >= number {
+                        return;
+                    }
+                    let options = Options { plant, ..Options::new(first + at) };
+                    let verdict = run_seed(options);
+                    let _one_at_a_time = reports.lock().expect("no report panics");
+                    if !each(&verdict) {
+                        next.store(number, Ordering::Relaxed);
+                    }
+                }
+            });
+        }
+    });
+}

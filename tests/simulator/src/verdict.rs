@@ -1,0 +1,132 @@
+//! How a run went.
+
+use std::fmt;
+
+/// A promise that was broken, and who noticed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// The checker.
+    pub checker: &'static str,
+    /// What it saw.
+    pub message: String,
+}
+
+impl Violation {
+    /// What a checker saw.
+    pub(crate) fn new(checker: &'static str, message: impl Into<String>) -> Self {
+        Self { checker, message: message.into() }
+    }
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}: {}", self.checker, self.message)
+    }
+}
+
+/// The result of a check.
+pub(crate) type Checked<T = ()> = Result<T, Violation>;
+
+/// Demands that something holds.
+pub(crate) fn demand(
+    holds: bool,
+    checker: &'static str,
+    message: impl FnOnce() -> String,
+) -> Checked {
+    if holds { Ok(()) } else { Err(Violation::new(checker, message())) }
+}
+
+macro_rules! counts {
+    ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
+        /// What happened in a run, in numbers.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub struct Counts {
+            $($(#[$doc])* pub $name: u64,)*
+        }
+
+        impl Counts {
+            /// Adds those of another run.
+            pub fn add(&mut self, other: &Self) {
+                $(self.$name += other.$name;)*
+            }
+
+            /// All of them by name.
+            #[must_use]
+            pub fn named(&self) -> Vec<(&'static str, u64)> {
+                vec![$((stringify!($name), self.$name)),*]
+            }
+        }
+    };
+}
+
+counts! {
+    /// Virtual milliseconds.
+    virtual_ms,
+    /// Virtual milliseconds from the end of the faults until nothing was pending.
+    drain_ms,
+    /// Entries decided.
+    entries,
+    /// Pieces of work of the machines that were compared between replicas.
+    compared_states,
+    /// Frames between replicas.
+    frames,
+    /// Changes of leader that were applied.
+    leaders,
+    /// Replies that clients received.
+    replies,
+    /// Requests that were sent again.
+    retries,
+    /// Requests that clients gave up.
+    cancels,
+    /// Reads that were answered.
+    reads,
+    /// Requests that were turned away as out of order.
+    out_of_order,
+    /// Sessions that expired.
+    expired_sessions,
+    /// Sessions that were closed.
+    closed_sessions,
+    /// Crashes of replicas.
+    crashes,
+    /// Crashes in the middle of a turn.
+    crashes_in_turn,
+    /// Power cuts of all replicas at once.
+    power_cuts,
+    /// Pauses of replicas.
+    pauses,
+    /// Jumps of wall clocks.
+    clock_jumps,
+    /// Connections between replicas that broke.
+    link_breaks,
+    /// Links that stood still for a while.
+    clogs,
+    /// Splits of the network.
+    splits,
+    /// Splits in one direction.
+    one_way_splits,
+    /// Messages between clients and replicas that were lost.
+    lost_messages,
+    /// Messages between clients and replicas that came twice.
+    doubled_messages,
+    /// Clients that died.
+    client_deaths,
+    /// Clients that were silent for a while.
+    client_silences,
+    /// Clients that went to another replica.
+    client_moves,
+}
+
+/// How a run went.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// The seed.
+    pub seed: u64,
+    /// What was broken, if anything.
+    pub violation: Option<Violation>,
+    /// Digest of the whole run.
+    pub digest: u64,
+    /// What happened, in numbers.
+    pub counts: Counts,
+    /// The last events, if they were asked for.
+    pub words: Vec<String>,
+}

@@ -1,0 +1,136 @@
+//! What clients do, and what must come of it.
+//!
+//! A workload plans the calls of its clients, hears how each ended, and keeps books: every result is
+//! checked when it comes, the whole when the run is over. A call whose session ended before its
+//! reply came is unknown: it ran or it did not, once at most.
+//! Not here: how calls travel (`clients/`).
+
+mod barrier;
+mod counter;
+mod lock;
+mod queue;
+
+use std::collections::BTreeMap;
+
+use gesmas_abi::value::{Value, from_bytes};
+use gesmas_coroutine::NativeEngine;
+use gesmas_machine::{CallError, CancelReason, Machine, Outcome, SessionEnd, SessionId, Step};
+
+use crate::{
+    catalog::{Call, Catalog},
+    prng::Prng,
+    verdict::{Checked, Violation},
+};
+
+/// How a call ended.
+pub(crate) enum Ended<'a> {
+    /// With a reply.
+    Reply { session: SessionId, number: u64, step: Step, outcome: &'a Outcome },
+    /// Its session is over.
+    Unknown,
+}
+
+/// What workloads may know besides.
+pub(crate) struct Facts<'a> {
+    /// Virtual time.
+    pub(crate) now: u64,
+    /// Sessions that are over, as any replica said.
+    pub(crate) over: &'a BTreeMap<SessionId, SessionEnd>,
+}
+
+/// A client that asks for work.
+pub(crate) struct Worker {
+    /// Which of all clients.
+    pub(crate) client: usize,
+    /// Its session.
+    pub(crate) session: SessionId,
+    /// Its calls that have not ended.
+    pub(crate) open: usize,
+    /// Whether only what was begun is to be finished.
+    pub(crate) draining: bool,
+}
+
+/// See the file's head.
+pub(crate) trait Workload {
+    /// The class it uses.
+    fn class(&self) -> &'static str;
+
+    /// The call that creates its object, if it must be created.
+    fn creation(&self) -> Option<Call>;
+
+    /// Whether calls may have to be given up in the end, since nobody will let them go on.
+    fn may_starve(&self) -> bool;
+
+    /// The next calls of a client.
+    fn plan(&mut self, worker: &Worker, prng: &mut Prng, facts: &Facts<'_>) -> Vec<Call>;
+
+    /// The next read of a client.
+    fn plan_read(&mut self, _worker: &Worker, _prng: &mut Prng) -> Option<Call> {
+        None
+    }
+
+    /// A call has ended.
+    fn ended(
+        &mut self,
+        client: usize,
+        call: &Call,
+        ended: &Ended<'_>,
+        facts: &Facts<'_>,
+    ) -> Checked;
+
+    /// A read has ended.
+    fn read_ended(&mut self, _client: usize, _call: &Call, _outcome: &Outcome) -> Checked {
+        Ok(())
+    }
+
+    /// Nothing is pending any more, and this is the state.
+    fn finish(&mut self, machine: &mut Machine<NativeEngine>, catalog: &Catalog) -> Checked;
+}
+
+/// The workloads of every run; client `n` works for number `n % 4`.
+pub(crate) fn all(prng: &mut Prng) -> Vec<Box<dyn Workload>> {
+    vec![
+        Box::new(counter::Counters::new()),
+        Box::new(queue::Queues::new(prng)),
+        Box::new(lock::Locks::new()),
+        Box::new(barrier::Barriers::new()),
+    ]
+}
+
+/// The decoded result of a call.
+fn decode<T: Value>(checker: &'static str, bytes: &[u8]) -> Checked<T> {
+    from_bytes(bytes)
+        .map_err(|error| Violation::new(checker, format!("a result does not decode: {error:?}")))
+}
+
+/// A call that its caller gave up.
+fn is_given_up(error: &CallError) -> bool {
+    matches!(error, CallError::Cancelled(CancelReason::Caller))
+}
+
+/// An end that no call may have here.
+fn unexpected(checker: &'static str, call: &Call, error: &CallError) -> Violation {
+    Violation::new(checker, format!("{}/{} ended with: {error}", call.object, call.method))
+}
+
+/// Runs a read on a final state.
+fn read<T: Value>(
+    checker: &'static str,
+    machine: &mut Machine<NativeEngine>,
+    catalog: &Catalog,
+    call: &Call,
+) -> Checked<Option<T>> {
+    let read = gesmas_machine::Read {
+        after: None,
+        principal: "simulator".into(),
+        object: call.object.clone(),
+        method: gesmas_machine::MethodName::new(call.method).expect("a name"),
+        signature: catalog.signature(call),
+        arguments: call.arguments.clone(),
+    };
+    match machine.read(read) {
+        Ok(Ok(bytes)) => decode(checker, &bytes).map(Some),
+        Ok(Err(CallError::ObjectUnknown)) | Err(_) => Ok(None),
+        Ok(Err(error)) => Err(unexpected(checker, call, &error)),
+    }
+}
