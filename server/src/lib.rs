@@ -1,7 +1,10 @@
 //! The gesmas server and its command line.
 
-pub mod demo;
+pub mod bench;
 pub mod cli;
+pub mod demo;
+pub mod json;
+pub mod local_cluster;
 pub mod log;
 pub mod paxos;
 pub mod replica;

@@ -52,3 +52,59 @@ pub(super) fn run(args: &ConfigArgs, output: Output) -> Result<(), Failure> {
     );
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::BTreeSet, path::Path};
+
+    use super::*;
+
+    fn sample() -> (Config, String) {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/gesmas.toml");
+        let text = std::fs::read_to_string(&path).expect("the sample is in the repository");
+        (Config::load(&path).expect("the sample is good"), text)
+    }
+
+    /// Names of all members, as the derived debug text has them.
+    fn members(config: &Config) -> BTreeSet<String> {
+        let text = format!("{config:#?}");
+        let name = |line: &str| {
+            let (name, _) = line.trim().split_once(": ")?;
+            name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_').then(|| name.into())
+        };
+        text.lines().filter_map(name).collect()
+    }
+
+    fn keys(value: &toml::Value, found: &mut BTreeSet<String>) {
+        match value {
+            toml::Value::Table(table) => {
+                found.extend(table.keys().cloned());
+                table.values().for_each(|value| keys(value, found));
+            }
+            toml::Value::Array(items) => items.iter().for_each(|item| keys(item, found)),
+            _ => {}
+        }
+    }
+
+    #[test]
+    fn the_sample_names_every_setting() {
+        let (config, text) = sample();
+        let mut found = BTreeSet::new();
+        keys(&toml::Value::Table(text.parse().expect("it parses")), &mut found);
+        let settings = members(&config);
+        assert!(settings.len() > 20, "{settings:?}");
+        assert_eq!(settings.difference(&found).count(), 0, "{:?}", settings.difference(&found));
+    }
+
+    #[test]
+    fn the_sample_says_what_settings_are_if_left_out() {
+        let (config, text) = sample();
+        let least = text.split("\nallow_plaintext").next().expect("a text has a start");
+        let least: Config = toml::from_str(least).expect("the first settings are enough");
+        let rest = |config: &Config| {
+            let Config { allow_plaintext, timing, log, kernel, compile, queues, .. } = config;
+            format!("{allow_plaintext:?} {timing:?} {log:?} {kernel:?} {compile:?} {queues:?}")
+        };
+        assert_eq!(rest(&config), rest(&least));
+    }
+}

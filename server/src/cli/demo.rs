@@ -1,41 +1,50 @@
-//! `gesmas demo`: see [`crate::demo`].
+//! `gesmas demo`: runs the demonstration and prints its account.
 
 use clap::Args;
 
-use super::{Exit, Failure, Output};
-use crate::demo;
+use super::{exit::Exit, failure::Failure, output::Output};
+use crate::demo::{self, Options};
 
-/// Shows what the cluster promises: three replicas, a killed leader, nothing lost.
-///
-/// Starts three replicas on loopback, moves 20,000 items through a bounded queue of 16 while the
-/// leader gets SIGKILL and is started again, lets 200 callers pass 20 barriers, kills the session of
-/// a blocked consumer, and compares the replicas. Exits with 1 when a promise is broken.
+/// `gesmas demo`.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  gesmas demo\n  gesmas demo --json\n  gesmas demo --items 2000")]
-pub(super) struct DemoArgs {
+#[command(after_help = "Examples:
+  gesmas demo
+  gesmas demo --items 2000 --barriers 5 --json
+
+Three replicas run as processes of their own in a temporary folder; everything is gone afterwards.
+Exit code 1 if a promise was broken; the account says which.")]
+pub(crate) struct DemoArgs {
     /// Items that move through the queue.
-    #[arg(long, default_value_t = 20_000, value_parser = clap::value_parser!(u64).range(64..=1_000_000))]
+    #[arg(long, default_value_t = Options::default().items)]
     items: u64,
-    /// Barriers that 200 callers pass.
-    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=1_000))]
+    /// Producers, and as many consumers.
+    #[arg(long, default_value_t = Options::default().workers)]
+    workers: u64,
+    /// Capacity of the queue.
+    #[arg(long, default_value_t = Options::default().capacity)]
+    capacity: u32,
+    /// Barriers in a row.
+    #[arg(long, default_value_t = Options::default().barriers)]
     barriers: u64,
+    /// Callers of each barrier.
+    #[arg(long, default_value_t = Options::default().barrier_callers)]
+    barrier_callers: u32,
 }
 
 pub(super) async fn run(args: &DemoArgs, output: Output) -> Result<(), Failure> {
-    let options = demo::Options {
+    let options = Options {
         items: args.items,
+        workers: args.workers,
+        capacity: args.capacity,
         barriers: args.barriers,
+        barrier_callers: args.barrier_callers,
         json: output.json,
-        ..demo::Options::default()
     };
-    let report = demo::run(&options)
-        .await
-        .map_err(|error| Failure::new(Exit::Failed, "demo", error.to_string()))?;
-    if output.json {
-        output.line(&serde_json::to_string_pretty(&report).expect("a report is plain data"));
-    } else {
-        output.line(&report.to_string());
-    }
+    let report = demo::run(&options).await.map_err(|error| {
+        Failure::new(Exit::Failed, "demo", format!("the demo came to no end: {error}"))
+    })?;
+    let value = serde_json::to_value(&report).expect("a report has texts and numbers only");
+    output.value(&value, || report.to_string().trim_end().to_owned());
     if report.is_good() {
         return Ok(());
     }

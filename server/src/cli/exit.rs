@@ -41,8 +41,8 @@ What the exit codes of gesmas mean.
     2    The command line, a configuration, a file or an argument is wrong. Nothing was sent.
     3    No replica could be reached, or no leader is known. Nothing took effect.
          For `cluster status`: an endpoint did not answer.
-    4    The time was up, or the outcome is unknown: error codes `cancelled` (the call was undone in
-         order and is certain not to go on) and `unknown` (it may or may not have taken effect).
+    4    The time was up, or the outcome is unknown: error codes `cancelled` (the call is certain to
+         have ended, after its clean-up) and `unknown` (it may or may not have taken effect).
     5    A class, method, object, invocation or session of that name does not exist.
     6    The cluster refused: a limit, a busy server, a name that is taken by something else.
     7    A replica could not start, or had to stop by itself. The message says why; its log more.

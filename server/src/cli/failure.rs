@@ -24,7 +24,7 @@ pub(crate) struct Failure {
     /// Finds the details in the log of the server.
     pub(crate) id: Option<u64>,
     /// The error of the class, if it is one.
-    pub(crate) value: Option<Value>,
+    pub(crate) value: Option<Box<Value>>,
 }
 
 impl Failure {
@@ -64,7 +64,7 @@ impl Failure {
                 error["advice"] = json!(advice);
             }
             if let Some(value) = &self.value {
-                error["value"] = value.clone();
+                error["value"] = Value::clone(value);
             }
             return json!({ "error": error }).to_string();
         }
@@ -167,9 +167,10 @@ impl From<CallError> for Failure {
         let (code, message) = (error.code().to_owned(), error.to_string());
         let failure = |exit| Self::new(exit, code.clone(), message.clone());
         match &error {
-            CallError::Cancelled(CancelReason::Deadline) => failure(Exit::TimedOut)
-                .advise("it was blocked; --timeout gives it longer, `gesmas invocation ls` shows \
-                         what others wait for"),
+            CallError::Cancelled(CancelReason::Deadline) => failure(Exit::TimedOut).advise(
+                "it was blocked; --timeout gives it longer, `gesmas invocation ls` shows \
+                         what others wait for",
+            ),
             CallError::MethodUnknown { class, .. } | CallError::NotCallable { method: class } => {
                 failure(Exit::NotFound).advise(format!("`gesmas class show {class}` lists methods"))
             }
@@ -188,8 +189,9 @@ impl From<CallError> for Failure {
             CallError::ModuleRejected(_) | CallError::CompileFailed(_) | CallError::Limit(_) => {
                 failure(Exit::Refused)
             }
-            CallError::ClassMismatch { .. } => failure(Exit::Refused)
-                .advise("the class was replaced meanwhile; the same command again sees the new one"),
+            CallError::ClassMismatch { .. } => failure(Exit::Refused).advise(
+                "the class was replaced meanwhile; the same command again sees the new one",
+            ),
             _ => failure(Exit::Failed),
         }
     }
@@ -208,8 +210,10 @@ impl From<CallFailure> for Failure {
                     UnknownReason::SessionOver(_) => {
                         "the session ended first: look at the object before trying again"
                     }
-                    _ => "it may or may not have taken effect: look at the object before trying \
-                          again",
+                    _ => {
+                        "it may or may not have taken effect: look at the object before trying \
+                          again"
+                    }
                 };
                 Self::new(Exit::TimedOut, code, message).advise(advice)
             }

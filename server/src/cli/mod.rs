@@ -4,31 +4,64 @@
 //! [`Failure`] with an exit code of `exit.rs`.
 //! Not here: what a replica does (`shell/`), JSON of values (`json/`).
 
+mod bench;
+mod call;
+mod class;
+mod cluster;
 mod compile_child;
+mod completions;
 mod config;
+mod connect;
 mod demo;
+mod dev;
 mod exit;
 mod failure;
+mod interface;
+mod invocation;
 mod logging;
+mod names;
+mod object;
 mod output;
 mod serve;
+mod session;
+mod words;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand, error::ErrorKind};
 
-use self::{exit::Exit, failure::Failure, output::Output};
+use self::{
+    connect::{Context, Target},
+    exit::Exit,
+    failure::Failure,
+    logging::LogFormat,
+    output::Output,
+};
 
 /// A replicated coordination server that its users program.
 ///
 /// Ship a class once, then call its methods on named objects from anywhere. Calls are ordered by
 /// Paxos, may block on the server, and take effect exactly once.
 #[derive(Debug, Parser)]
-#[command(name = "gesmas", version, propagate_version = true, arg_required_else_help = true)]
+#[command(
+    name = "gesmas",
+    version,
+    propagate_version = true,
+    arg_required_else_help = true,
+    after_help = "Start here:
+  gesmas demo                            shows what it is about, in half a minute
+  gesmas dev                             a cluster to try, on this machine
+  gesmas object create Queue/jobs 16
+  gesmas call Queue/jobs produce hello
+  gesmas help call                       every command has examples
+  gesmas help exit-codes"
+)]
 struct Cli {
     /// Prints JSON: results on stdout, errors on stderr.
     #[arg(long, global = true)]
     json: bool,
+    #[command(flatten)]
+    target: Target,
     #[command(subcommand)]
     command: Command,
 }
@@ -37,10 +70,28 @@ struct Cli {
 enum Command {
     /// Shows what the cluster promises: three replicas, a killed leader, nothing lost.
     Demo(demo::DemoArgs),
+    /// Runs a cluster of three replicas in this process, for trying things out.
+    Dev(dev::DevArgs),
     /// Runs one replica of a cluster.
     Serve(serve::ServeArgs),
+    /// Builds, loads and shows classes.
+    Class(class::ClassArgs),
+    /// Creates, lists, shows and removes objects.
+    Object(object::ObjectArgs),
+    /// Calls a method of an object.
+    Call(call::CallArgs),
+    /// Lists and ends calls that are blocked.
+    Invocation(invocation::InvocationArgs),
+    /// Lists and ends sessions.
+    Session(session::SessionArgs),
+    /// Looks at the cluster as a whole.
+    Cluster(cluster::ClusterArgs),
+    /// Measures what calls cost on this machine.
+    Bench(bench::BenchArgs),
     /// Checks configurations of replicas.
     Config(config::ConfigArgs),
+    /// Prints completions for a shell.
+    Completions(completions::CompletionsArgs),
     /// Explains the exit codes.
     #[command(hide = true, long_about = exit::TABLE)]
     ExitCodes,
@@ -56,11 +107,11 @@ pub fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return not_parsed(&error, std::env::args().any(|word| word == "--json")),
     };
-    let output = Output { json: cli.json };
-    match run(cli.command, output) {
+    let context = Context { output: Output { json: cli.json }, target: cli.target };
+    match run(cli.command, &context) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("{}", failure.report(output.json));
+            eprintln!("{}", failure.report(context.output.json));
             failure.exit.into()
         }
     }
@@ -76,8 +127,9 @@ fn not_parsed(error: &clap::Error, json: bool) -> ExitCode {
         }
         _ if json => {
             let text = error.to_string();
-            let message = text.trim_start_matches("error: ").lines().next().unwrap_or_default();
-            eprintln!("{}", Failure::usage(message).report(true));
+            let text = text.split("\n\n").next().unwrap_or_default();
+            let words: Vec<_> = text.trim_start_matches("error: ").split_whitespace().collect();
+            eprintln!("{}", Failure::usage(words.join(" ")).report(true));
             Exit::Usage.into()
         }
         _ => {
@@ -87,17 +139,36 @@ fn not_parsed(error: &clap::Error, json: bool) -> ExitCode {
     }
 }
 
-fn run(command: Command, output: Output) -> Result<(), Failure> {
+fn run(command: Command, context: &Context) -> Result<(), Failure> {
+    let output = context.output;
     match command {
         Command::Demo(args) => server_runtime()?.block_on(demo::run(&args, output)),
+        Command::Dev(args) => server_runtime()?.block_on(dev::run(&args, output)),
         Command::Serve(args) => server_runtime()?.block_on(serve::run(&args)),
+        Command::Class(args) => client_runtime()?.block_on(class::run(args, context)),
+        Command::Object(args) => client_runtime()?.block_on(object::run(args, context)),
+        Command::Call(args) => client_runtime()?.block_on(call::run(args, context)),
+        Command::Invocation(args) => client_runtime()?.block_on(invocation::run(args, context)),
+        Command::Session(args) => client_runtime()?.block_on(session::run(args, context)),
+        Command::Cluster(args) => client_runtime()?.block_on(cluster::run(&args, context)),
+        Command::Bench(args) => server_runtime()?.block_on(bench::run(&args, output)),
         Command::Config(args) => config::run(&args, output),
+        Command::Completions(args) => {
+            completions::run(&args, output);
+            Ok(())
+        }
         Command::ExitCodes => {
             output.line(exit::TABLE);
             Ok(())
         }
         Command::CompileChild => compile_child::run(),
     }
+}
+
+/// The runtime of commands that ask a cluster; what the client library logs is for debugging.
+fn client_runtime() -> Result<tokio::runtime::Runtime, Failure> {
+    logging::start(LogFormat::Text, "error");
+    runtime(&mut tokio::runtime::Builder::new_current_thread())
 }
 
 /// The runtime of servers: a thread for each core.
@@ -110,4 +181,72 @@ fn runtime(builder: &mut tokio::runtime::Builder) -> Result<tokio::runtime::Runt
         let message = format!("the threads of the program cannot be started: {error}");
         Failure::new(Exit::Stopped, "runtime", message)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    fn parse(words: &str) -> Result<Cli, clap::Error> {
+        Cli::try_parse_from(words.split(' '))
+    }
+
+    #[test]
+    fn the_definition_has_no_contradiction() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_has_help_with_an_example() {
+        fn check(command: &clap::Command, path: &str, checked: &mut usize) {
+            let path = format!("{path} {}", command.get_name());
+            assert!(command.get_about().is_some(), "{path} does not say what it does");
+            let commands: Vec<_> =
+                command.get_subcommands().filter(|sub| !sub.is_hide_set()).collect();
+            if commands.is_empty() {
+                let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+                assert!(help.contains("gesmas "), "{path} has no example");
+                *checked += 1;
+            }
+            for sub in commands {
+                check(sub, &path, checked);
+            }
+        }
+        let mut checked = 0;
+        check(&Cli::command(), "", &mut checked);
+        assert!(checked >= 12, "only {checked} commands were looked at");
+    }
+
+    #[test]
+    fn negative_numbers_are_arguments() {
+        for words in ["gesmas call Counter/a add -1", "gesmas call Counter/a add -- -1"] {
+            assert!(parse(words).is_ok(), "{words}");
+        }
+        assert!(parse("gesmas call Counter/a add -1 --timeout 5s --json").is_ok());
+    }
+
+    #[test]
+    fn endpoints_are_separated_by_commas() {
+        let cli = parse("gesmas class ls --endpoints a:1,b:2").expect("it parses");
+        assert_eq!(cli.target.endpoints, ["a:1", "b:2"]);
+    }
+
+    #[test]
+    fn mistakes_are_found_before_anything_is_sent() {
+        for (words, part) in [
+            ("gesmas call Queue m", "Class/name"),
+            ("gesmas call Queue/a m --timeout 5", "30s"),
+            ("gesmas call Queue/a m --timeout 0s", "some time"),
+            ("gesmas object ls 9", "letter"),
+            ("gesmas object show Queue/a --limit 0", "1..=10000"),
+            ("gesmas invocation kill", "ID"),
+            ("gesmas serve", "--config"),
+        ] {
+            let error = parse(words).expect_err("there is a mistake");
+            assert_eq!(error.exit_code(), Exit::Usage as i32);
+            assert!(error.to_string().contains(part), "{words}: {error}");
+        }
+    }
 }

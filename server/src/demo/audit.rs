@@ -4,7 +4,8 @@ use std::time::{Duration, Instant};
 
 use gesmas_client::protocol::Position;
 
-use super::{DemoError, cluster::DemoCluster};
+use super::DemoError;
+use crate::local_cluster::LocalCluster;
 
 /// How long a replica may take to catch up.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -35,7 +36,7 @@ struct Account {
 
 impl Audit {
     /// Asks all replicas until they are at one step.
-    pub(super) async fn of(cluster: &DemoCluster) -> Result<Self, DemoError> {
+    pub(super) async fn of(cluster: &LocalCluster) -> Result<Self, DemoError> {
         let start = Instant::now();
         while start.elapsed() < PATIENCE {
             let accounts = accounts(cluster).await;
@@ -49,11 +50,11 @@ impl Audit {
             }
             tokio::time::sleep(LOOK).await;
         }
-        Err(cluster.late("the catching up of a replica"))
+        Err(cluster.late("the catching up of a replica").into())
     }
 }
 
-async fn accounts(cluster: &DemoCluster) -> Vec<Account> {
+async fn accounts(cluster: &LocalCluster) -> Vec<Account> {
     let mut accounts = Vec::new();
     for index in 0..cluster.len() {
         if let Some((status, counters)) = cluster.look(index).await {

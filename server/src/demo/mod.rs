@@ -9,7 +9,6 @@
 
 mod audit;
 mod barrier;
-mod cluster;
 mod queue;
 mod report;
 mod victim;
@@ -18,8 +17,9 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use self::audit::Audit;
 pub use self::report::Report;
-use self::{audit::Audit, cluster::DemoCluster};
+use crate::local_cluster::{LocalCluster, LocalClusterError};
 
 /// Replicas.
 const REPLICAS: u64 = 3;
@@ -59,17 +59,9 @@ impl Default for Options {
 /// Why the demo came to no end.
 #[derive(Debug, thiserror::Error)]
 pub enum DemoError {
-    /// A process, file or socket failed.
-    #[error("{what}: {error}")]
-    Io {
-        /// What was done.
-        what: &'static str,
-        /// Why it failed.
-        error: std::io::Error,
-    },
-    /// Something did not happen in time.
-    #[error("{0} did not happen in time; the replicas' logs are in {1}")]
-    Late(&'static str, String),
+    /// The cluster failed.
+    #[error(transparent)]
+    Cluster(#[from] LocalClusterError),
     /// A call failed that had to succeed.
     #[error("{what}: {error}")]
     Call {
@@ -92,7 +84,7 @@ impl DemoError {
 /// [`DemoError`] when it cannot come to its end. Broken promises are no error: the report has them.
 pub async fn run(options: &Options) -> Result<Report, DemoError> {
     let progress = progress_bar(options);
-    let mut cluster = DemoCluster::start(REPLICAS).await?;
+    let mut cluster = LocalCluster::start("demo", REPLICAS).await?;
     progress.set_message("shipping Queue and Barrier as WebAssembly");
     let clients = cluster.clients(CONNECTIONS).await?;
     ship(&clients[0]).await?;

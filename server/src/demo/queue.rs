@@ -15,7 +15,8 @@ use gesmas_queue::QueueStub;
 use indicatif::ProgressBar;
 use tokio::{sync::watch, task::JoinSet};
 
-use super::{DemoError, Options, cluster::DemoCluster, open};
+use super::{DemoError, Options, open};
+use crate::local_cluster::LocalCluster;
 
 /// Items that move between the kill and the restart, one part in this many of all.
 const DOWN_PARTS: u64 = 10;
@@ -37,7 +38,7 @@ pub(super) struct Moved {
 pub(super) async fn run(
     options: &Options,
     clients: &[Client],
-    cluster: &mut DemoCluster,
+    cluster: &mut LocalCluster,
     progress: &ProgressBar,
 ) -> Result<Moved, DemoError> {
     let probe = Probe::new(&clients[0]).await?;
@@ -115,10 +116,8 @@ async fn consume(
     let mut record = Vec::new();
     let one_less = |left: u64| left.checked_sub(1);
     while left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less).is_ok() {
-        let item = queue
-            .consume()
-            .await
-            .map_err(|error| DemoError::call("consuming an item", error))?;
+        let item =
+            queue.consume().await.map_err(|error| DemoError::call("consuming an item", error))?;
         let bytes: &[u8] = &item;
         let number = |at: usize| bytes.get(at..).and_then(|rest| rest.first_chunk::<8>());
         let (Some(producer), Some(place)) = (number(0), number(8)) else {
@@ -168,7 +167,7 @@ impl Probe {
     /// Kills the leader and returns the time until the next update is acknowledged.
     async fn measure(
         &self,
-        cluster: &mut DemoCluster,
+        cluster: &mut LocalCluster,
         leader: usize,
     ) -> Result<Duration, DemoError> {
         cluster.kill(leader)?;

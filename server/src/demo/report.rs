@@ -81,7 +81,8 @@ impl Report {
     fn check(&self, options: &Options, audit: &Audit) -> Vec<String> {
         // All callers of a barrier but the last must have blocked: the client knows that by itself.
         let barrier_blocked = options.barriers * u64::from(options.barrier_callers - 1);
-        let blocked_min = barrier_blocked.max(if options.items >= 20_000 { BLOCKED_MIN } else { 0 });
+        let blocked_min =
+            barrier_blocked.max(if options.items >= 20_000 { BLOCKED_MIN } else { 0 });
         let failover_max = FAILOVER_MAX.as_millis() as u64;
         let uncancelled = audit.blocked.saturating_sub(audit.cancelled);
         let promises = [
@@ -118,10 +119,7 @@ impl fmt::Display for Report {
             ("calls that blocked", self.blocked_calls.to_string()),
             ("wake-ups per blocked call", self.wakeups_per_blocked_call.to_string()),
             ("wake-ups in vain", self.wakeups_in_vain.to_string()),
-            (
-                "barriers",
-                format!("{}, {} callers each", self.barriers, self.barrier_callers),
-            ),
+            ("barriers", format!("{}, {} callers each", self.barriers, self.barrier_callers)),
             ("calls per second", self.calls_per_second.to_string()),
             ("leader killed", if self.leader_killed { "yes" } else { "no" }.into()),
             ("failover", format!("{} ms", self.failover_ms)),

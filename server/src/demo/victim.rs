@@ -5,14 +5,15 @@ use std::time::{Duration, Instant};
 use gesmas_client::{Client, InvocationFilter, Session};
 use gesmas_queue::QueueStub;
 
-use super::{DemoError, cluster::DemoCluster, open};
+use super::{DemoError, open};
+use crate::local_cluster::LocalCluster;
 
 /// How long a call may take to show up as blocked.
 const PATIENCE: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(5);
 
 /// Returns how many items were lost: 0, unless a promise is broken.
-pub(super) async fn run(client: &Client, cluster: &DemoCluster) -> Result<u64, DemoError> {
+pub(super) async fn run(client: &Client, cluster: &LocalCluster) -> Result<u64, DemoError> {
     let operator = open(client, "opening a session").await?;
     let queue = QueueStub::new(operator.clone(), "victim");
     queue.create(1).await.map_err(|error| DemoError::call("creating a queue", error))?;
@@ -46,7 +47,7 @@ async fn consume(session: Session) -> Result<Vec<u8>, String> {
 
 async fn wait_until_blocked(
     client: &Client,
-    cluster: &DemoCluster,
+    cluster: &LocalCluster,
     calls: usize,
 ) -> Result<(), DemoError> {
     let start = Instant::now();
@@ -65,5 +66,5 @@ async fn wait_until_blocked(
         }
         tokio::time::sleep(LOOK).await;
     }
-    Err(cluster.late("the blocking of a consumer"))
+    Err(cluster.late("the blocking of a consumer").into())
 }

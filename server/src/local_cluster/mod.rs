@@ -1,6 +1,9 @@
-//! The replicas of the demo: child processes on loopback, data in a temporary folder.
+//! A cluster of child processes on loopback, with data in a temporary folder: what the demo and the
+//! benchmarks run against.
 //!
-//! Invariant: every child is ended when this is dropped.
+//! Each replica is a `gesmas serve` with the default settings, so the log is synced.
+//! Invariant: every child is ended when the cluster is dropped.
+//! Not here: what is done with the cluster.
 
 use std::{
     fs, io,
@@ -10,15 +13,32 @@ use std::{
     time::{Duration, Instant},
 };
 
-use gesmas_client::{Client, protocol::ClusterStatus};
+use gesmas_client::{Client, ConnectError, protocol::ClusterStatus};
 use tempfile::TempDir;
-
-use super::DemoError;
 
 /// A cluster that is not ready by then will not be.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Between two looks at a replica.
 const LOOK: Duration = Duration::from_millis(20);
+
+/// Why a cluster is not there.
+#[derive(Debug, thiserror::Error)]
+pub enum LocalClusterError {
+    /// A process, file or socket failed.
+    #[error("{what}: {error}")]
+    Io {
+        /// What was done.
+        what: &'static str,
+        /// Why it failed.
+        error: io::Error,
+    },
+    /// Something did not happen in time.
+    #[error("{0} did not happen in time; the replicas' logs are in {1}")]
+    Late(&'static str, String),
+    /// No connection to a replica.
+    #[error("connecting to a replica: {0}")]
+    Connect(#[from] ConnectError),
+}
 
 struct Replica {
     config: PathBuf,
@@ -28,20 +48,25 @@ struct Replica {
 }
 
 /// See the file's head.
-pub(super) struct DemoCluster {
+pub struct LocalCluster {
+    name: &'static str,
     folder: TempDir,
     replicas: Vec<Replica>,
 }
 
-fn io_error(what: &'static str) -> impl Fn(io::Error) -> DemoError {
-    move |error| DemoError::Io { what, error }
+fn io_error(what: &'static str) -> impl Fn(io::Error) -> LocalClusterError {
+    move |error| LocalClusterError::Io { what, error }
 }
 
-impl DemoCluster {
-    /// Starts the replicas and waits until they have a leader.
-    pub(super) async fn start(count: u64) -> Result<Self, DemoError> {
+impl LocalCluster {
+    /// Starts replicas and waits until they have a leader. The name shows in the name of the folder
+    /// and in those of the clients.
+    ///
+    /// # Errors
+    /// [`LocalClusterError`] says what stood in the way; nothing is left running.
+    pub async fn start(name: &'static str, count: u64) -> Result<Self, LocalClusterError> {
         let folder = tempfile::Builder::new()
-            .prefix("gesmas-demo-")
+            .prefix(&format!("gesmas-{name}-"))
             .tempdir()
             .map_err(io_error("making a temporary folder"))?;
         let addresses =
@@ -51,7 +76,7 @@ impl DemoCluster {
             .zip(peers)
             .map(|(replica, peers)| format!("{{ replica = {replica}, peers = \"{peers}\" }}"))
             .collect();
-        let mut cluster = Self { folder, replicas: Vec::new() };
+        let mut cluster = Self { name, folder, replicas: Vec::new() };
         for (replica, address) in (1..=count).zip(clients) {
             let text = format!(
                 "cluster = \"de30\"\nreplica = {replica}\ndata = \"replica-{replica}\"\n\
@@ -69,7 +94,7 @@ impl DemoCluster {
         Ok(cluster)
     }
 
-    fn start_replica(&mut self, index: usize) -> Result<(), DemoError> {
+    fn start_replica(&mut self, index: usize) -> Result<(), LocalClusterError> {
         let replica = &mut self.replicas[index];
         let program = std::env::current_exe().map_err(io_error("finding this program"))?;
         let output = fs::File::options()
@@ -91,27 +116,33 @@ impl DemoCluster {
     }
 
     /// Connections to the cluster, each beginning with another replica.
-    pub(super) async fn clients(&self, count: usize) -> Result<Vec<Client>, DemoError> {
+    ///
+    /// # Errors
+    /// When no replica answers.
+    pub async fn clients(&self, count: usize) -> Result<Vec<Client>, LocalClusterError> {
         let mut addresses: Vec<_> =
             self.replicas.iter().map(|replica| replica.address.to_string()).collect();
         let mut clients = Vec::with_capacity(count);
         for _ in 0..count {
             addresses.rotate_left(1);
-            let client = Client::builder().endpoints(addresses.clone()).name("demo").connect();
-            clients.push(client.await.map_err(|error| DemoError::call("connecting", error))?);
+            let client = Client::builder().endpoints(addresses.clone()).name(self.name).connect();
+            clients.push(client.await?);
         }
         Ok(clients)
     }
 
     /// A connection to one replica alone.
-    async fn client_of(&self, index: usize) -> Option<Client> {
+    ///
+    /// # Errors
+    /// When it does not answer.
+    pub async fn client_of(&self, index: usize) -> Result<Client, LocalClusterError> {
         let address = self.replicas[index].address.to_string();
-        Client::builder().endpoints([address]).name("demo-look").connect().await.ok()
+        Ok(Client::builder().endpoints([address]).name(self.name).connect().await?)
     }
 
     /// What each replica says of itself and what it has counted; none from one that does not answer.
-    pub(super) async fn look(&self, index: usize) -> Option<(ClusterStatus, Vec<(String, u64)>)> {
-        let client = self.client_of(index).await?;
+    pub async fn look(&self, index: usize) -> Option<(ClusterStatus, Vec<(String, u64)>)> {
+        let client = self.client_of(index).await.ok()?;
         let status = client.cluster_status().await.ok();
         let counters = client.counters().await.ok();
         client.shutdown().await;
@@ -119,16 +150,19 @@ impl DemoCluster {
     }
 
     /// Index of the replica that a majority takes for the leader.
-    pub(super) async fn leader(&self) -> Result<usize, DemoError> {
+    ///
+    /// # Errors
+    /// When there is none for a long time.
+    pub async fn leader(&self) -> Result<usize, LocalClusterError> {
         let start = Instant::now();
         while start.elapsed() < PATIENCE {
             let mut votes = vec![0; self.replicas.len()];
             for index in 0..self.replicas.len() {
                 if let Some((status, _)) = self.look(index).await
                     && let Some(leader) = status.leader
-                    && let Some(count) = usize::try_from(leader).ok().and_then(|leader| {
-                        votes.get_mut(leader.checked_sub(1)?)
-                    })
+                    && let Some(count) = usize::try_from(leader)
+                        .ok()
+                        .and_then(|leader| votes.get_mut(leader.checked_sub(1)?))
                 {
                     *count += 1;
                 }
@@ -143,7 +177,13 @@ impl DemoCluster {
     }
 
     /// Kills a replica with SIGKILL.
-    pub(super) fn kill(&mut self, index: usize) -> Result<(), DemoError> {
+    ///
+    /// # Errors
+    /// When the system refuses.
+    ///
+    /// # Panics
+    /// When it does not run.
+    pub fn kill(&mut self, index: usize) -> Result<(), LocalClusterError> {
         let child = self.replicas[index].child.take();
         let mut child = child.expect("a replica is killed while it runs");
         child.kill().and_then(|()| child.wait()).map_err(io_error("killing a replica"))?;
@@ -151,22 +191,37 @@ impl DemoCluster {
     }
 
     /// Starts a replica that was killed.
-    pub(super) fn restart(&mut self, index: usize) -> Result<(), DemoError> {
+    ///
+    /// # Errors
+    /// When the system refuses.
+    ///
+    /// # Panics
+    /// When it runs.
+    pub fn restart(&mut self, index: usize) -> Result<(), LocalClusterError> {
         assert!(self.replicas[index].child.is_none(), "only a replica that is down is started");
         self.start_replica(index)
     }
 
-    pub(super) fn len(&self) -> usize {
+    /// The processes of the replicas that run.
+    pub fn processes(&self) -> impl Iterator<Item = u32> + '_ {
+        self.replicas.iter().filter_map(|replica| replica.child.as_ref().map(Child::id))
+    }
+
+    /// How many replicas there are, running or not.
+    #[must_use]
+    #[expect(clippy::len_without_is_empty, reason = "a cluster always has replicas")]
+    pub fn len(&self) -> usize {
         self.replicas.len()
     }
 
     /// Something did not happen: the folder stays for whoever looks into it.
-    pub(super) fn late(&self, what: &'static str) -> DemoError {
-        DemoError::Late(what, self.folder.path().display().to_string())
+    #[must_use]
+    pub fn late(&self, what: &'static str) -> LocalClusterError {
+        LocalClusterError::Late(what, self.folder.path().display().to_string())
     }
 
     /// Ends the replicas.
-    pub(super) fn stop(mut self) {
+    pub fn stop(mut self) {
         self.end();
     }
 
@@ -181,7 +236,7 @@ impl DemoCluster {
     }
 }
 
-impl Drop for DemoCluster {
+impl Drop for LocalCluster {
     fn drop(&mut self) {
         self.end();
         if std::thread::panicking() {

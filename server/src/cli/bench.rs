@@ -1,0 +1,134 @@
+//! `gesmas bench`: see [`crate::bench`].
+
+use std::time::Duration;
+
+use clap::{Args, Subcommand, ValueEnum};
+
+use super::{Exit, Failure, Output};
+use crate::bench::{
+    cluster::{self, Placement, Point, PointReport},
+    kernel,
+};
+
+/// Measures what calls cost on this machine.
+#[derive(Debug, Args)]
+pub(super) struct BenchArgs {
+    #[command(subcommand)]
+    bench: Bench,
+}
+
+#[derive(Debug, Subcommand)]
+enum Bench {
+    /// What a call costs in the kernel alone, on one thread.
+    ///
+    /// No log and no sockets: the machine and an engine, WebAssembly and native.
+    #[command(after_help = "Examples:\n  gesmas bench kernel\n  gesmas bench kernel --json")]
+    Kernel {
+        /// Rounds of each case.
+        #[arg(long, default_value_t = 9, value_parser = clap::value_parser!(u64).range(1..=1_000))]
+        rounds: u64,
+        /// Calls of a round.
+        #[arg(long, default_value_t = 6_400, value_parser = clap::value_parser!(u64).range(2..=1_000_000))]
+        calls: u64,
+    },
+    /// How many calls a second three replicas take, and with which latencies.
+    ///
+    /// Starts three replicas on loopback with the default settings and increments a counter in a
+    /// closed loop: each caller has one call outstanding.
+    #[command(
+        after_help = "Examples:\n  gesmas bench cluster\n  gesmas bench cluster --clients 64 --seconds 10 --at leader"
+    )]
+    Cluster(ClusterArgs),
+}
+
+#[derive(Debug, Args)]
+struct ClusterArgs {
+    /// Numbers of clients, each with a connection of its own.
+    #[arg(long, value_delimiter = ',', default_value = "1,64", value_parser = clap::value_parser!(u64).range(1..=1_000))]
+    clients: Vec<u64>,
+    /// Length of each point.
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=3_600))]
+    seconds: u64,
+    /// Where clients connect; without it, all of the leader, and in turn to all replicas.
+    #[arg(long)]
+    at: Option<At>,
+    /// Leaves out the points with many sessions or calls on few connections.
+    #[arg(long)]
+    only_clients: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum At {
+    Leader,
+    Follower,
+    Spread,
+}
+
+impl ClusterArgs {
+    fn points(&self) -> Vec<Point> {
+        let mut points = Vec::new();
+        let mut add = |callers, sessions, connections, alone: bool| {
+            let placements = match self.at {
+                Some(At::Leader) => vec![Placement::Leader],
+                Some(At::Follower) => vec![Placement::Follower],
+                Some(At::Spread) => vec![Placement::Spread],
+                // One client cannot be spread.
+                None if alone => vec![Placement::Leader, Placement::Follower],
+                None => vec![Placement::Leader, Placement::Spread],
+            };
+            for placement in placements {
+                points.push(Point { callers, sessions, connections, placement });
+            }
+        };
+        for clients in &self.clients {
+            let clients = usize::try_from(*clients).expect("it was checked");
+            add(clients, clients, clients, clients == 1);
+        }
+        if !self.only_clients {
+            add(64, 64, 4, false);
+            add(1_000, 16, 16, false);
+        }
+        points
+    }
+}
+
+pub(super) async fn run(args: &BenchArgs, output: Output) -> Result<(), Failure> {
+    match &args.bench {
+        Bench::Kernel { rounds, calls } => {
+            let size = |count: &u64| usize::try_from(*count).expect("it was checked");
+            let options = kernel::Options { rounds: size(rounds), calls: size(calls) };
+            // It is work of this one thread, and nobody else uses the runtime.
+            let report = kernel::run(&options).map_err(|error| failed(&error))?;
+            print(output, &report, &report.to_string());
+        }
+        Bench::Cluster(args) => {
+            let length = Duration::from_secs(args.seconds);
+            let options = cluster::Options { points: args.points(), length };
+            // Points are results, and come one by one for people, all together for programs.
+            let text = |text: &str| {
+                if !output.json {
+                    output.line(text)
+                }
+            };
+            text(&PointReport::headings());
+            let report = cluster::run(&options, |point| text(&point.to_string())).await;
+            let report = report.map_err(|error| failed(&error))?;
+            if output.json {
+                print(output, &report, "");
+            }
+        }
+    }
+    Ok(())
+}
+
+fn failed(error: &dyn std::error::Error) -> Failure {
+    Failure::new(Exit::Failed, "bench", error.to_string())
+}
+
+fn print(output: Output, report: &impl serde::Serialize, text: &str) {
+    if output.json {
+        output.line(&serde_json::to_string_pretty(report).expect("a report is plain data"));
+    } else {
+        output.line(text);
+    }
+}

@@ -1,0 +1,44 @@
+//! `gesmas class`: building, loading and looking at classes.
+
+mod build;
+mod get;
+mod interface_file;
+mod ls;
+mod put;
+mod show;
+
+use clap::{Args, Subcommand};
+
+use super::{connect::Context, failure::Failure};
+
+/// `gesmas class`.
+#[derive(Debug, Args)]
+pub(crate) struct ClassArgs {
+    #[command(subcommand)]
+    command: ClassCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum ClassCommand {
+    /// Compiles a class crate to a module, or attaches an interface to a module.
+    Build(build::BuildArgs),
+    /// Loads a class into the cluster.
+    Put(put::PutArgs),
+    /// Saves the module of a class.
+    Get(get::GetArgs),
+    /// Lists classes.
+    #[command(after_help = "Example:\n  gesmas class ls --json")]
+    Ls,
+    /// Shows the interface of a class as documentation.
+    Show(show::ShowArgs),
+}
+
+pub(super) async fn run(args: ClassArgs, context: &Context) -> Result<(), Failure> {
+    match args.command {
+        ClassCommand::Build(args) => build::run(&args, context.output),
+        ClassCommand::Put(args) => put::run(&args, context).await,
+        ClassCommand::Get(args) => get::run(args, context).await,
+        ClassCommand::Ls => ls::run(context).await,
+        ClassCommand::Show(args) => show::run(&args, context).await,
+    }
+}

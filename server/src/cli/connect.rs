@@ -1,0 +1,142 @@
+//! Reaching a cluster: endpoints, a client, a session for one call.
+//!
+//! Invariant: a session that a command opens is closed before the command ends, also when the user
+//! interrupts it: what was blocked is cancelled, and what the session owned is given back.
+
+use std::{future::IntoFuture, time::Duration};
+
+use clap::Args;
+use gesmas_client::{AdminFailure, CallFailure, Client, Page, Session, protocol::Bytes};
+
+use super::{failure::Failure, output::Output};
+
+/// How long a command looks for a replica.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Rows asked for at once.
+const PAGE: u32 = 1_000;
+
+/// Where the cluster is.
+#[derive(Clone, Debug, Args)]
+pub(super) struct Target {
+    /// Replicas to ask; the first that answers is used.
+    #[arg(
+        long,
+        global = true,
+        env = "GESMAS_ENDPOINTS",
+        value_delimiter = ',',
+        default_value = "127.0.0.1:7100",
+        value_name = "HOST:PORT,…"
+    )]
+    pub(super) endpoints: Vec<String>,
+}
+
+/// What commands that talk to a cluster get.
+#[derive(Clone, Debug)]
+pub(crate) struct Context {
+    pub(super) output: Output,
+    pub(super) target: Target,
+}
+
+impl Context {
+    /// A client that is connected.
+    pub(super) async fn connect(&self) -> Result<Client, Failure> {
+        connect(self.target.endpoints.clone(), PATIENCE).await
+    }
+
+    /// A client and a session of its own.
+    pub(super) async fn open(&self) -> Result<Link, Failure> {
+        let client = self.connect().await?;
+        let session = client.session().open().await?;
+        Ok(Link { client, session })
+    }
+}
+
+/// Connects to one of these.
+pub(super) async fn connect(endpoints: Vec<String>, patience: Duration) -> Result<Client, Failure> {
+    let name = concat!("gesmas-cli/", env!("CARGO_PKG_VERSION"));
+    Ok(Client::builder().endpoints(endpoints).name(name).patience(patience).connect().await?)
+}
+
+/// A connection with a session.
+pub(super) struct Link {
+    pub(super) client: Client,
+    pub(super) session: Session,
+}
+
+impl Link {
+    /// Waits for the end of a call, or for the user to interrupt it, which cancels it.
+    pub(super) async fn wait<C>(&self, call: C) -> Result<Bytes, WaitFailure>
+    where
+        C: IntoFuture<Output = Result<Bytes, CallFailure>>,
+    {
+        tokio::select! {
+            result = call.into_future() => result.map_err(WaitFailure::Call),
+            _ = tokio::signal::ctrl_c() => Err(WaitFailure::Interrupted),
+        }
+    }
+
+    /// Closes the session and the connection.
+    pub(super) async fn close(self) {
+        self.session.close().await;
+        self.client.shutdown().await;
+    }
+
+    /// Makes one call and closes.
+    pub(super) async fn finish<C>(self, call: C) -> Result<Bytes, Failure>
+    where
+        C: IntoFuture<Output = Result<Bytes, CallFailure>>,
+    {
+        let result = self.wait(call).await;
+        self.close().await;
+        Ok(result?)
+    }
+}
+
+/// Why a call that was waited for has no result.
+pub(super) enum WaitFailure {
+    Call(CallFailure),
+    Interrupted,
+}
+
+impl From<WaitFailure> for Failure {
+    fn from(failure: WaitFailure) -> Self {
+        match failure {
+            WaitFailure::Call(failure) => failure.into(),
+            WaitFailure::Interrupted => Self::interrupted("interrupted; the call was cancelled"),
+        }
+    }
+}
+
+/// How much of a list is wanted.
+#[derive(Clone, Copy, Debug, Args)]
+pub(super) struct Limit {
+    /// Lists at most so many.
+    #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(super) limit: u32,
+}
+
+impl Limit {
+    /// Asks for page after page until there are no more, or enough.
+    pub(super) async fn gather<T>(
+        self,
+        mut page: impl AsyncFnMut(Option<&T>, u32) -> Result<Page<T>, AdminFailure>,
+    ) -> Result<Page<T>, Failure> {
+        let mut items = Vec::new();
+        loop {
+            let left = self.limit - u32::try_from(items.len()).unwrap_or(self.limit);
+            let next = page(items.last(), left.min(PAGE)).await?;
+            let nothing = next.items.is_empty();
+            items.extend(next.items);
+            if !next.more || nothing || items.len() as u64 >= u64::from(self.limit) {
+                return Ok(Page { items, more: next.more });
+            }
+        }
+    }
+
+    /// Says that there is more than was listed.
+    pub(super) fn note(self, more: bool, output: Output) {
+        if more {
+            output.note(&format!("there are more than {}: see --limit", self.limit));
+        }
+    }
+}

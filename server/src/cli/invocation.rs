@@ -1,0 +1,146 @@
+//! `gesmas invocation`: calls that are blocked, and ending them.
+
+use clap::{Args, Subcommand};
+use gesmas_client::{
+    InvocationFilter,
+    protocol::{InvocationState, InvocationSummary},
+};
+use serde_json::json;
+
+use super::{
+    connect::{Context, Limit},
+    failure::Failure,
+    names::Selection,
+    output::Table,
+};
+use crate::json::format_time;
+
+/// `gesmas invocation`.
+#[derive(Debug, Args)]
+pub(crate) struct InvocationArgs {
+    #[command(subcommand)]
+    command: InvocationCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum InvocationCommand {
+    /// Lists calls that are blocked: on what, since when, for whom.
+    #[command(after_help = "Examples:
+  gesmas invocation ls
+  gesmas invocation ls Queue/jobs
+  gesmas invocation ls --session 17 --json")]
+    Ls(LsArgs),
+    /// Cancels calls. Each may clean up, and its caller is told that an operator ended it.
+    #[command(after_help = "Example:\n  gesmas invocation kill 42")]
+    Kill {
+        /// Numbers of the calls, as `gesmas invocation ls` shows them.
+        #[arg(required = true, value_name = "ID")]
+        invocations: Vec<u64>,
+    },
+}
+
+#[derive(Debug, Args)]
+struct LsArgs {
+    /// Only those of a class or of one object.
+    #[arg(value_name = "CLASS[/NAME]")]
+    selection: Option<Selection>,
+    /// Only those of this session.
+    #[arg(long)]
+    session: Option<u64>,
+    #[command(flatten)]
+    limit: Limit,
+}
+
+pub(super) async fn run(args: InvocationArgs, context: &Context) -> Result<(), Failure> {
+    match args.command {
+        InvocationCommand::Ls(args) => list(args, context).await,
+        InvocationCommand::Kill { invocations } => {
+            for invocation in invocations {
+                let link = context.open().await?;
+                let kill = link.session.kill(invocation);
+                link.finish(kill).await?;
+                let text = || format!("invocation {invocation} is cancelled");
+                context.output.value(&json!({ "killed": invocation }), text);
+            }
+            Ok(())
+        }
+    }
+}
+
+async fn list(args: LsArgs, context: &Context) -> Result<(), Failure> {
+    let client = context.connect().await?;
+    let (class, object) = match args.selection {
+        Some(selection) => (Some(selection.class), selection.object),
+        None => (None, None),
+    };
+    let filter = InvocationFilter { class, object, session: args.session };
+    let page = args.limit.gather(async |last: Option<&InvocationSummary>, limit| {
+        let after = last.map_or(0, |last| last.invocation);
+        client.list_invocations(filter.clone(), after, limit).await
+    });
+    let page = page.await?;
+    let mut table =
+        Table::new(&["ID", "OBJECT", "METHOD", "SESSION", "WAITS FOR", "SINCE", "DEADLINE"]);
+    let mut values = Vec::new();
+    for invocation in &page.items {
+        let (semaphore, since) = state(&invocation.state);
+        let deadline = invocation.deadline.map(format_time);
+        let object = format!("{}/{}", invocation.class, invocation.object);
+        let or_none = |text: Option<String>| text.unwrap_or_else(|| "-".into());
+        table.row([
+            invocation.invocation.to_string(),
+            object.clone(),
+            invocation.method.clone(),
+            or_none(invocation.session.map(|session| session.to_string())),
+            or_none(semaphore.clone()),
+            or_none(since.clone()),
+            or_none(deadline.clone()),
+        ]);
+        values.push(json!({
+            "invocation": invocation.invocation,
+            "object": object,
+            "method": invocation.method,
+            "session": invocation.session,
+            "request": invocation.request,
+            "semaphore": semaphore,
+            "since": since,
+            "deadline": deadline,
+            "journal_bytes": invocation.journal_bytes,
+            "detached": invocation.detached,
+        }));
+    }
+    context.output.rows(&table, "nothing is blocked", values);
+    args.limit.note(page.more, context.output);
+    Ok(())
+}
+
+/// What an invocation waits for, and since when.
+fn state(state: &InvocationState) -> (Option<String>, Option<String>) {
+    match state {
+        InvocationState::Ready => (None, None),
+        InvocationState::Blocked { semaphore, since } => {
+            (Some(semaphore_name(semaphore)), Some(format_time(*since)))
+        }
+    }
+}
+
+/// The name of a semaphore: its field, and its key if it has one.
+pub(super) fn semaphore_name(name: &[u8]) -> String {
+    let mut parts = name.splitn(2, |byte| *byte == 0);
+    let field = String::from_utf8_lossy(parts.next().unwrap_or_default()).into_owned();
+    match parts.next() {
+        None => field,
+        Some(key) => format!("{field}/{}", key.escape_ascii()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn semaphores_are_named_by_field_and_key() {
+        assert_eq!(semaphore_name(b"free"), "free");
+        assert_eq!(semaphore_name(b"turn\0\0\x01"), "turn/\\x00\\x01");
+    }
+}

@@ -1,0 +1,120 @@
+//! `gesmas object show`: one object with its state.
+
+use std::fmt::Write as _;
+
+use clap::Args;
+use gesmas_client::protocol::{ObjectDetail, TimerKind, TimerSummary};
+use serde_json::{Value, json};
+
+use super::state::{self, Content, File};
+use crate::{
+    cli::{connect::Context, failure::Failure, interface, names::ObjectPath, output::Table},
+    json::format_time,
+};
+
+/// `gesmas object show`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  gesmas object show Queue/jobs
+  gesmas object show Lock/leader --json
+
+Values are decoded by the class's interface; what does not fit it is shown as it is.")]
+pub(crate) struct ShowArgs {
+    /// The object.
+    #[arg(value_name = "CLASS/NAME")]
+    object: ObjectPath,
+    /// Shows at most so many entries, and so many waiters of each semaphore.
+    #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    limit: u32,
+}
+
+pub(super) async fn run(args: ShowArgs, context: &Context) -> Result<(), Failure> {
+    let client = context.connect().await?;
+    let ObjectPath { class, object } = &args.object;
+    let detail = client.show_object(class, object, args.limit).await?;
+    let interface = interface::of_class(&client, class).await?;
+    let files = state::files(&interface, &detail);
+    context.output.value(&as_json(&args.object, &detail, &files), || {
+        render(&args.object, &detail, &files).trim_end().to_owned()
+    });
+    if detail.more {
+        context.output.note(&format!("there is more than {} entries: see --limit", args.limit));
+    }
+    Ok(())
+}
+
+fn render(object: &ObjectPath, detail: &ObjectDetail, files: &[File]) -> String {
+    let summary = &detail.summary;
+    let mut table = Table::default();
+    for file in files {
+        let text = match &file.content {
+            Content::Value(None) => String::new(),
+            Content::Value(Some(value)) => value.to_string(),
+            Content::Semaphore { count, waiters, owners } => semaphore(*count, waiters, owners),
+        };
+        table.row([format!("/{object}/{}", file.path), text]);
+    }
+    for timer in &detail.timers {
+        table.row([format!("timer {}", timer.alarm), format!("{} {}", timer.handler, when(timer))]);
+    }
+    let mut text = format!(
+        "/{object}: incarnation {}, {} bytes, {} waiting\n",
+        summary.incarnation, summary.bytes, summary.waiters
+    );
+    text += &table.render();
+    for fault in &detail.faults {
+        let _ = writeln!(text, "fault: {fault}");
+    }
+    text
+}
+
+fn semaphore(count: u64, waiters: &[u64], owners: &[String]) -> String {
+    let mut text = format!("semaphore, count {count}");
+    if !waiters.is_empty() {
+        let waiters: Vec<_> = waiters.iter().map(u64::to_string).collect();
+        text += &format!(", waiting: {}", waiters.join(", "));
+    }
+    if !owners.is_empty() {
+        text += &format!(", owned by: {}", owners.join(", "));
+    }
+    text
+}
+
+fn when(timer: &TimerSummary) -> String {
+    match timer.kind {
+        TimerKind::At(time) => format!("at {}", format_time(time)),
+        TimerKind::SessionOver(session) => format!("when session {session} is over"),
+    }
+}
+
+fn as_json(object: &ObjectPath, detail: &ObjectDetail, files: &[File]) -> Value {
+    let mut entries = Vec::new();
+    let mut semaphores = Vec::new();
+    for file in files {
+        match &file.content {
+            Content::Value(value) => {
+                entries.push(json!({ "path": file.path, "value": value }));
+            }
+            Content::Semaphore { count, waiters, owners } => semaphores.push(json!({
+                "path": file.path,
+                "count": count,
+                "waiters": waiters,
+                "owners": owners,
+            })),
+        }
+    }
+    let timers = detail.timers.iter().map(
+        |timer| json!({ "timer": timer.alarm, "handler": timer.handler, "when": when(timer) }),
+    );
+    json!({
+        "object": object.to_string(),
+        "incarnation": detail.summary.incarnation,
+        "bytes": detail.summary.bytes,
+        "waiting": detail.summary.waiters,
+        "entries": entries,
+        "semaphores": semaphores,
+        "timers": timers.collect::<Vec<_>>(),
+        "faults": detail.faults,
+        "more": detail.more,
+    })
+}

@@ -1,0 +1,216 @@
+//! The command line against a real cluster: `gesmas dev` in a folder of its own, and the binary run
+//! as users run it.
+
+mod process;
+
+use std::{fs, path::Path};
+
+use serde_json::json;
+
+use process::{Dev, Running};
+
+#[test]
+fn a_day_at_the_terminal() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let dev = Dev::start(&folder.path().join("data"));
+
+    loading_and_calling(&dev);
+    blocked_calls(&dev);
+    errors(&dev);
+    foreign_class(&dev, folder.path());
+    cluster(&dev);
+
+    dev.run(&["call", "Counter/kept", "add", "41"]).json();
+    assert_eq!(dev.stop(), Some(0));
+    let again = Dev::start(&folder.path().join("data"));
+    assert_eq!(again.run(&["call", "Counter/kept", "increment"]).json(), 42);
+    assert_eq!(again.stop(), Some(0));
+}
+
+fn loading_and_calling(dev: &Dev) {
+    assert_eq!(dev.run(&["class", "put", "Queue", "--json"]).json()["class"], "Queue");
+    let classes = dev.run(&["class", "ls", "--json"]).json();
+    let names: Vec<_> = classes.as_array().expect("it is a list").iter().collect();
+    assert!(names.iter().any(|class| class["class"] == "Queue" && class["state"] == "ready"));
+
+    let create = ["object", "create", "Queue/jobs", "2", "--json"];
+    assert_eq!(dev.run(&create).json(), json!({ "object": "Queue/jobs" }));
+    assert_eq!(dev.run(&create).json(), json!({ "object": "Queue/jobs" }));
+    let silent = dev.run(&["call", "Queue/jobs", "produce", "resize cat.png"]);
+    assert_eq!((silent.code, silent.stdout.as_str()), (Some(0), ""), "{silent:?}");
+    let produce = ["call", "Queue/jobs", "produce", r#"{"base64": "/wA="}"#, "--json"];
+    assert_eq!(dev.run(&produce).json(), json!(null));
+    assert_eq!(dev.run(&["call", "Queue/jobs", "length"]).json(), 2);
+
+    let shown = dev.run(&["object", "show", "Queue/jobs", "--json"]).json();
+    assert_eq!(
+        shown["entries"],
+        json!([
+            { "path": "items/000", "value": { "text": "resize cat.png" } },
+            { "path": "items/001", "value": { "base64": "/wA=" } },
+        ])
+    );
+    let filled = json!({ "path": "filled", "count": 2, "waiters": [], "owners": [] });
+    assert!(shown["semaphores"].as_array().expect("it is a list").contains(&filled), "{shown}");
+    let text = dev.run(&["object", "show", "/Queue/jobs"]).stdout;
+    assert!(text.contains(r#"/Queue/jobs/items/000  {"text":"resize cat.png"}"#), "{text}");
+
+    let consumed = dev.run(&["call", "Queue/jobs", "consume"]).json();
+    assert_eq!(consumed, json!({ "text": "resize cat.png" }));
+    assert_eq!(dev.run(&["call", "Counter/visits", "add", "-3"]).json(), -3);
+    let objects = dev.run(&["object", "ls", "Queue", "--json"]).json();
+    assert_eq!(objects[0]["object"], "Queue/jobs");
+
+    let help = dev.run(&["class", "show", "Queue"]).stdout;
+    assert!(help.contains("    produce(item: bytes)"), "{help}");
+}
+
+fn blocked_calls(dev: &Dev) {
+    dev.run(&["object", "create", "Queue/empty", "1", "--json"]).json();
+    let consume = ["call", "Queue/empty", "consume", "--timeout", "100s", "--json"];
+
+    let blocked = dev.start_command(&consume);
+    let id = dev.blocked("Queue/empty");
+    let listed = dev.run(&["invocation", "ls", "--json"]).json();
+    assert_eq!(listed[0]["semaphore"], "filled");
+    let sessions = dev.run(&["session", "ls", "--json"]).json();
+    assert_eq!(sessions[0]["open_requests"], 1, "{sessions}");
+    let shown = dev.run(&["object", "show", "Queue/empty"]).stdout;
+    assert!(shown.contains(&format!("semaphore, count 0, waiting: {id}")), "{shown}");
+    let killed = dev.run(&["invocation", "kill", &id.to_string(), "--json"]);
+    assert_eq!(killed.json(), json!({ "killed": id }));
+    assert_eq!(blocked.end().error(), (1, "cancelled".into()));
+
+    let interrupted = dev.start_command(&consume);
+    dev.blocked("Queue/empty");
+    interrupted.signal("-INT");
+    assert_eq!(interrupted.end().error(), (130, "interrupted".into()));
+    // The interrupted call was cancelled before its process ended; this replica may hear it later.
+    let removed = dev.run(&["object", "rm", "Queue/empty", "--json"]);
+    assert_eq!(removed.json(), json!({ "removed": "Queue/empty" }));
+    assert_eq!(dev.run(&["invocation", "ls", "--json"]).json(), json!([]));
+
+    dev.run(&["object", "create", "Queue/empty", "1", "--json"]).json();
+    let lost = dev.start_command(&consume);
+    dev.blocked("Queue/empty");
+    let session = dev.run(&["session", "ls", "--json"]).json()[0]["session"].to_string();
+    dev.run(&["session", "kill", &session, "--json"]).json();
+    let (code, word) = lost.end().error();
+    assert!([(1, "cancelled"), (4, "unknown")].contains(&(code, word.as_str())), "{word}");
+
+    let removed = dev.start_command(&consume);
+    dev.blocked("Queue/empty");
+    dev.run(&["object", "rm", "Queue/empty", "--json"]).json();
+    assert_eq!(removed.end().error(), (1, "object-removed".into()));
+}
+
+fn errors(dev: &Dev) {
+    let cases: &[(&[&str], i32, &str)] = &[
+        (&["call", "Lock/l", "unlock", "7"], 1, "failed"),
+        (&["call", "Counter/visits", "add", "9223372036854775808"], 2, "argument"),
+        (&["call", "Queue/jobs", "produce"], 2, "argument"),
+        (&["call", "Queue", "produce"], 2, "usage"),
+        (&["class", "put", "no-such-file"], 2, "file"),
+        (&["call", "Queue/jobs", "consume", "--timeout", "100ms"], 4, "cancelled"),
+        (&["call", "Nothing/x", "y"], 5, "class-unknown"),
+        (&["call", "Queue/jobs", "steal"], 5, "method-unknown"),
+        (&["call", "Lock/l", "session_over", "1"], 5, "not-callable"),
+        (&["call", "Queue/none", "consume"], 5, "object-unknown"),
+        (&["object", "show", "Queue/none"], 5, "object-unknown"),
+        (&["object", "rm", "Queue/none"], 5, "object-unknown"),
+        (&["invocation", "kill", "4000000000"], 5, "invocation-unknown"),
+        (&["session", "kill", "4000000000"], 5, "session-unknown"),
+        (&["object", "create", "Queue/jobs", "3"], 6, "object-exists"),
+        (&["class", "ls", "--endpoints", "127.0.0.1:1"], 3, "unreachable"),
+    ];
+    // Leaves the queue empty, so that the consumer above is blocked until its time is up.
+    dev.run(&["call", "Queue/jobs", "consume"]).json();
+    for (words, exit, code) in cases {
+        let words: Vec<_> = words.iter().copied().chain(["--json"]).collect();
+        let end = dev.run(&words);
+        assert_eq!(end.error(), (*exit, (*code).into()), "{words:?}: {end:?}");
+        assert_eq!(end.stdout, "", "{words:?}");
+    }
+    let class_error = dev.run(&["call", "Lock/l", "unlock", "7"]);
+    assert_eq!(class_error.stderr, "error: unlock of Lock/l returned NotHeld\n");
+}
+
+/// The class that docs/abi.md writes by hand, with an interface from a file.
+fn foreign_class(dev: &Dev, folder: &Path) {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/abi.md");
+    let docs = fs::read_to_string(docs).expect("the documentation is in the repository");
+    let (_, rest) = docs.split_once("```wat\n").expect("it has an example");
+    let (source, _) = rest.split_once("```").expect("the example ends");
+    let interface = json!({
+        "class": "Tally",
+        "fields": [{ "name": "count", "kind": "value", "value": "i64" }],
+        "methods": [{
+            "name": "add",
+            "parameters": [{ "name": "number", "type": "i64" }],
+            "result": "i64",
+        }],
+    });
+    let path = |name: &str| folder.join(name).to_str().expect("it is UTF-8").to_owned();
+    let build = |source: &str, name: &str| {
+        fs::write(path("bare.wasm"), wat::parse_str(source).expect("the example assembles"))
+            .expect("the folder can be written");
+        let (bare, file, out) = (path("bare.wasm"), path("tally.json"), path(name));
+        let words = ["class", "build", &bare, "--interface", &file, "-o", &out, "--json"];
+        assert_eq!(dev.run(&words).json()["class"], "Tally");
+    };
+    fs::write(path("tally.json"), interface.to_string()).expect("the folder can be written");
+    build(source, "Tally.wasm");
+    build(&source.replacen("(memory", "(global i32 (i32.const 1)) (memory", 1), "other.wasm");
+
+    dev.run(&["class", "put", &path("Tally.wasm"), "--json"]).json();
+    assert_eq!(dev.run(&["call", "Tally/t", "add", "5"]).json(), 5);
+    assert_eq!(dev.run(&["call", "Tally/t", "add", "-7"]).json(), -2);
+    let other = dev.run(&["class", "put", &path("other.wasm"), "--json"]);
+    assert_eq!(other.error(), (6, "class-exists".into()));
+    dev.run(&["class", "get", "Tally", "-o", &path("got.wasm"), "--json"]).json();
+    let read = |name: &str| fs::read(path(name)).expect("the file was written");
+    assert!(read("got.wasm") == read("Tally.wasm"));
+    let shown = dev.run(&["class", "show", "Tally", "--json"]).json();
+    assert_eq!(shown["methods"][0]["result"], "i64");
+}
+
+fn cluster(dev: &Dev) {
+    let end = dev.start_command(&["cluster", "status", "--json"]).end();
+    let status = end.json();
+    let replicas = status["replicas"].as_array().expect("it is a list");
+    assert_eq!(replicas.len(), 3);
+    assert!(replicas.iter().all(|replica| replica["members"] == json!([1, 2, 3])), "{status}");
+    assert_eq!(status["diverged"], false);
+
+    let endpoints = format!("{},127.0.0.1:1", dev.endpoints);
+    let partly = Running::start(&["cluster", "status"], &endpoints).end();
+    assert_eq!(partly.code, Some(3));
+    assert!(partly.stdout.contains("no answer"), "{partly:?}");
+}
+
+#[test]
+fn completions_and_help_need_no_cluster() {
+    let run = |words: &[&str]| Running::start(words, "127.0.0.1:1").end();
+    for shell in ["bash", "zsh", "fish"] {
+        let end = run(&["completions", shell]);
+        assert_eq!(end.code, Some(0));
+        assert!(end.stdout.contains("gesmas"), "{shell}");
+    }
+    let table = run(&["help", "exit-codes"]);
+    assert_eq!(table.code, Some(0));
+    assert!(table.stdout.contains("  130    Interrupted."), "{table:?}");
+    assert_eq!(run(&["call", "--help"]).code, Some(0));
+    assert_eq!(run(&["frobnicate"]).code, Some(2));
+}
+
+#[test]
+fn a_configuration_is_checked_before_it_is_served() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let path = folder.path().join("bad.toml");
+    fs::write(&path, "cluster = \"x\"").expect("the folder can be written");
+    let path = path.to_str().expect("it is UTF-8");
+    for words in [["config", "check", path, "--json"], ["serve", "--config", path, "--json"]] {
+        let end = Running::start(&words, "127.0.0.1:1").end();
+        assert_eq!(end.error(), (2, "configuration".into()), "{end:?}");
+    }
+}
