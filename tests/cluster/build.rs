@@ -1,0 +1,5 @@
+//! Compiles the hostile class.
+
+fn main() {
+    gesmas_build::embed(&["classes/hostile"]);
+}
