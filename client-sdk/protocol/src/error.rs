@@ -10,6 +10,32 @@ use std::fmt;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
+use crate::message::Position;
+
+/// Finds an error in the log of the server that told the client of it.
+///
+/// An ordered call's error has the id of the step in which the call ended, which is the same on all
+/// replicas; other errors have an id of the one server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct ErrorId(pub u64);
+
+impl ErrorId {
+    /// Bits of an id that count steps; the rest counts epochs.
+    const STEP_BITS: u32 = 48;
+
+    /// Id of what went wrong in a step.
+    #[must_use]
+    pub const fn of_step(position: Position) -> Self {
+        Self(position.epoch << Self::STEP_BITS | position.step)
+    }
+}
+
+impl fmt::Display for ErrorId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
 /// BLAKE3 hash of a module: the identity of a class's code.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct CodeHash(pub [u8; 32]);

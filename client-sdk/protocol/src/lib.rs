@@ -25,8 +25,8 @@ pub use crate::{
         TimerSummary,
     },
     error::{
-        CallError, CancelReason, CodeHash, ErrorCode, LimitExceeded, ModuleError, ModuleErrorKind,
-        OverReason, ReadError, Refusal, Trap, TrapKind,
+        CallError, CancelReason, CodeHash, ErrorCode, ErrorId, LimitExceeded, ModuleError,
+        ModuleErrorKind, OverReason, ReadError, Refusal, Trap, TrapKind,
     },
     frame::{Frame, FrameDecoder, FrameError},
     message::{

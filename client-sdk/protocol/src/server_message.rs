@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     admin::{AdminError, AdminReply},
-    error::{ErrorCode, OverReason, ReadError, Refusal},
+    error::{ErrorCode, ErrorId, OverReason, ReadError, Refusal},
     message::{Outcome, Position},
 };
 
@@ -107,6 +107,16 @@ pub struct Refused {
     pub number: u64,
     /// Why.
     pub refusal: Refusal,
+    /// Finds the details in the server's log; none for what the client handles by itself.
+    pub id: Option<ErrorId>,
+}
+
+impl Reply {
+    /// Id of the error, if it is one: the server that sent the reply logged it under this id.
+    #[must_use]
+    pub const fn error_id(&self) -> ErrorId {
+        ErrorId::of_step(self.position)
+    }
 }
 
 /// The end of a read.
@@ -118,6 +128,8 @@ pub struct ReadReply {
     pub position: Position,
     /// Result or error.
     pub result: Result<Bytes, ReadError>,
+    /// Finds the details of an error in the server's log.
+    pub id: Option<ErrorId>,
 }
 
 /// An event of a session.

@@ -93,8 +93,9 @@ fn golden_frames_of_servers_stay_as_they_are() {
                 session: 7,
                 number: 3,
                 refusal: Refusal::OutOfOrder { last: 1 },
+                id: None,
             }),
-            "0400000001006c000e01ddff07030001",
+            "0500000001006c00120928ce0703000100",
         ),
     ];
     for (message, golden) in replies {

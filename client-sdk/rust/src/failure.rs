@@ -5,17 +5,19 @@
 
 use std::io;
 
-use gesmas_protocol::{AdminError, CallError, ErrorMessage, FrameError, OverReason, Refusal};
+use gesmas_protocol::{
+    AdminError, CallError, ErrorId, ErrorMessage, FrameError, OverReason, Refusal,
+};
 
 /// Why a call has no result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CallFailure {
     /// The request was admitted, and this is its end.
-    #[error(transparent)]
-    Failed(CallError),
+    #[error("{0}")]
+    Failed(CallError, Option<ErrorId>),
     /// The request was not admitted and never will be: it did nothing.
-    #[error(transparent)]
-    Refused(Refusal),
+    #[error("{0}")]
+    Refused(Refusal, Option<ErrorId>),
     /// The request was sent and its end was not heard: it may or may not have taken effect.
     #[error("the outcome is unknown: {0}")]
     Unknown(UnknownReason),
@@ -39,12 +41,21 @@ impl CallFailure {
         matches!(self, Self::Unknown(_))
     }
 
+    /// Finds the details in the log of the server, where there are any.
+    #[must_use]
+    pub const fn id(&self) -> Option<ErrorId> {
+        match self {
+            Self::Failed(_, id) | Self::Refused(_, id) => *id,
+            Self::Unknown(_) | Self::NotSent(_) | Self::Shipping { .. } => None,
+        }
+    }
+
     /// Stable code, for programs.
     #[must_use]
     pub fn code(&self) -> &str {
         match self {
-            Self::Failed(error) => error.code(),
-            Self::Refused(refusal) => refusal.code(),
+            Self::Failed(error, _) => error.code(),
+            Self::Refused(refusal, _) => refusal.code(),
             Self::Unknown(_) => "unknown",
             Self::NotSent(_) => "not-sent",
             Self::Shipping { .. } => "shipping-failed",

@@ -11,9 +11,9 @@ use std::{
 };
 
 use gesmas_protocol::{
-    Admin, AdminError, AdminReply, AdminRequest, BODY_MAX, CallError, ClientMessage, ErrorMessage,
-    ReadError, ReadReply, Refusal, RequestBody, ServerMessage, SessionOver, SessionRefused,
-    Welcome,
+    Admin, AdminError, AdminReply, AdminRequest, BODY_MAX, CallError, ClientMessage, ErrorId,
+    ErrorMessage, ReadError, ReadReply, Refusal, RequestBody, ServerMessage, SessionOver,
+    SessionRefused, Welcome,
 };
 use tokio::sync::oneshot;
 
@@ -295,7 +295,11 @@ impl Hub {
             let failure =
                 CallError::Other { code: error.code.code().into(), message: error.message };
             let result = Err(ReadError::Failed(failure));
-            self.read_reply(now, ReadReply { correlation, position: Default::default(), result });
+            let id = Some(ErrorId(error.id));
+            self.read_reply(
+                now,
+                ReadReply { correlation, position: Default::default(), result, id },
+            );
         } else if self.slots.get(&correlation).is_some_and(|slot| slot.core.id().is_none()) {
             let refusal = Refusal::Invalid { message: error.to_string() };
             self.open_refused(now, SessionRefused { correlation, refusal });

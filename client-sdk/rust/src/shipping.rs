@@ -50,7 +50,8 @@ impl Hub {
     /// A session needs a class.
     pub(crate) fn class_needed(&mut self, now: Instant, key: u64, class: String) {
         let Some(module) = self.shipping.modules.get(&class).cloned() else {
-            let failure = CallFailure::Refused(Refusal::ClassUnknown { class: class.clone() });
+            let failure =
+                CallFailure::Refused(Refusal::ClassUnknown { class: class.clone() }, None);
             self.with(key, |core| core.class_settled(now, &class, Some(&failure)));
             return;
         };
@@ -92,11 +93,11 @@ impl Hub {
             // Sent again, the requests find the class, or ask for it once more.
             Ok(_)
             | Err(
-                CallFailure::Failed(CallError::ClassExists { .. } | CallError::Cancelled(_))
+                CallFailure::Failed(CallError::ClassExists { .. } | CallError::Cancelled(_), _)
                 | CallFailure::Unknown(_)
                 | CallFailure::NotSent(_),
             ) => None,
-            Err(CallFailure::Failed(error)) => {
+            Err(CallFailure::Failed(error, _)) => {
                 Some(CallFailure::Shipping { class: class.into(), error })
             }
             Err(failure) => Some(failure),
@@ -109,7 +110,7 @@ impl Hub {
     /// No session for shipping can be had.
     pub(crate) fn shipping_refused(&mut self, now: Instant, refusal: &Refusal) {
         self.shipping.session = None;
-        let failure = CallFailure::Refused(refusal.clone());
+        let failure = CallFailure::Refused(refusal.clone(), None);
         for (class, keys) in std::mem::take(&mut self.shipping.waiting) {
             for key in keys {
                 self.with(key, |core| core.class_settled(now, &class, Some(&failure)));

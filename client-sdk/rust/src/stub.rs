@@ -16,10 +16,10 @@ impl Invoke for Session {
             CallMode::Create => self.create_object(class, object, signature, arguments).await,
         };
         result.map(Vec::from).map_err(|failure| match failure {
-            CallFailure::Failed(CallError::Failed(error) | CallError::InitRefused(error)) => {
+            CallFailure::Failed(CallError::Failed(error) | CallError::InitRefused(error), _) => {
                 InvokeError::Failed(error.into())
             }
-            CallFailure::Failed(CallError::Aborted(error)) => InvokeError::Aborted(error.into()),
+            CallFailure::Failed(CallError::Aborted(error), _) => InvokeError::Aborted(error.into()),
             failure => InvokeError::Other(failure),
         })
     }

@@ -213,7 +213,7 @@ async fn a_missing_class_is_shipped_through_another_session_unseen_by_the_caller
                 2 => Refusal::ClassUnknown { class: class() },
                 _ => Refusal::OutOfOrder { last: 0 },
             };
-            peer.say(Refused { session: 7, number, refusal }).await;
+            peer.say(Refused { session: 7, number, refusal, id: None }).await;
         }
         peer.open(8).await;
         let module = Bytes::from_static(b"code");

@@ -134,11 +134,11 @@ async fn hold(link: &Link) -> Result<(), Failure> {
 /// Says an error of the class in its own words.
 pub(super) fn explain(failure: WaitFailure, method: &Method, object: &ObjectPath) -> Failure {
     let (how, error) = match &failure {
-        WaitFailure::Call(CallFailure::Failed(CallError::Failed(error))) => ("returned", error),
-        WaitFailure::Call(CallFailure::Failed(CallError::Aborted(error))) => {
+        WaitFailure::Call(CallFailure::Failed(CallError::Failed(error), _)) => ("returned", error),
+        WaitFailure::Call(CallFailure::Failed(CallError::Aborted(error), _)) => {
             ("aborted with", error)
         }
-        WaitFailure::Call(CallFailure::Failed(CallError::InitRefused(error))) => {
+        WaitFailure::Call(CallFailure::Failed(CallError::InitRefused(error), _)) => {
             ("refused with", error)
         }
         _ => return failure.into(),

@@ -119,7 +119,7 @@ async fn load_classes(endpoints: &[String]) -> Result<(), Failure> {
         let put = session.put_class(standard.name, standard.module).deadline(PATIENCE);
         match put.await {
             Ok(_) => {}
-            Err(CallFailure::Failed(CallError::ClassExists { .. })) => tracing::warn!(
+            Err(CallFailure::Failed(CallError::ClassExists { .. }, _)) => tracing::warn!(
                 class = standard.name,
                 "the folder keeps another version of the class; a new folder gets this one"
             ),

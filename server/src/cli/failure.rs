@@ -200,11 +200,12 @@ impl From<CallError> for Failure {
 impl From<CallFailure> for Failure {
     fn from(failure: CallFailure) -> Self {
         let (code, message) = (failure.code().to_owned(), failure.to_string());
+        let id = failure.id().map(|id| id.0);
         match failure {
-            CallFailure::Failed(error) | CallFailure::Shipping { error, .. } => {
-                Self { message, code, ..Self::from(error) }
+            CallFailure::Failed(error, _) | CallFailure::Shipping { error, .. } => {
+                Self { message, code, id, ..Self::from(error) }
             }
-            CallFailure::Refused(refusal) => refusal.into(),
+            CallFailure::Refused(refusal, _) => Self { id, ..refusal.into() },
             CallFailure::Unknown(reason) => {
                 let advice = match reason {
                     UnknownReason::SessionOver(_) => {

@@ -18,8 +18,8 @@ use std::{
 };
 
 use gesmas_protocol::{
-    BODY_MAX, ClientMessage, ErrorCode, ErrorMessage, FrameDecoder, FrameError, Hello,
-    ServerMessage, VERSION, Welcome,
+    BODY_MAX, ClientMessage, ErrorCode, FrameDecoder, FrameError, Hello, ServerMessage, VERSION,
+    Welcome,
 };
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -31,7 +31,10 @@ use tokio::{
     task::JoinSet,
 };
 
-use super::input::{ConnectionId, Input};
+use super::{
+    errors,
+    input::{ConnectionId, Input},
+};
 
 /// A client that has not said `Hello` by then is cut off.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
@@ -205,22 +208,10 @@ async fn refuse(
     code: ErrorCode,
     message: String,
 ) -> io::Result<()> {
-    let error = error_message(None, code, message);
+    let error = errors::message(None, code, message);
     // A client that does not read is not told.
     drop(messages.send(ServerMessage::Error(error)).await);
     Ok(())
-}
-
-/// An error with an id under which the log has it.
-pub(super) fn error_message(
-    correlation: Option<u64>,
-    code: ErrorCode,
-    message: String,
-) -> ErrorMessage {
-    static NEXT: AtomicU64 = AtomicU64::new(1);
-    let id = (u64::from(std::process::id()) << 32) | NEXT.fetch_add(1, Ordering::Relaxed);
-    tracing::warn!(id = format!("{id:016x}"), %code, message, "a client was told of an error");
-    ErrorMessage { id, correlation, code, message }
 }
 
 /// Why no message came.
@@ -293,7 +284,7 @@ fn append(message: &ServerMessage, bytes: &mut Vec<u8>) {
             ServerMessage::AdminAnswer(answer) => Some(answer.correlation),
             _ => None,
         };
-        let error = error_message(correlation, ErrorCode::TooLarge, text);
+        let error = errors::message(correlation, ErrorCode::TooLarge, text);
         let appended = ServerMessage::Error(error).append_to(bytes);
         appended.expect("an error message fits into a frame");
     }

@@ -18,6 +18,7 @@ mod compiler;
 mod config;
 mod convert;
 mod driver;
+mod errors;
 mod input;
 mod outputs;
 mod peers;

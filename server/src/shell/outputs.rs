@@ -1,39 +1,23 @@
 //! What comes out of the core: effects for the clients that are here, ends of reads, code to compile.
 
-use gesmas_machine::Effect;
+use gesmas_machine::{Effect, Outcome, Refusal};
 use gesmas_protocol::{self as protocol, ServerMessage};
 
 use super::{
     compiler::Job,
     convert,
     driver::{Driver, Waiting},
+    errors,
     input::CompileReason,
 };
-use crate::replica::Output;
+use crate::replica::{Output, ReadId};
 
 impl Driver {
     pub(super) fn route_outputs(&mut self) {
         while let Some(output) = self.replica.poll_output() {
             match output {
                 Output::Effect(effect) => self.route_effect(effect),
-                Output::Read { id, result } => {
-                    let Some(Waiting::Read { connection, correlation }) = self.waiting.remove(&id)
-                    else {
-                        continue;
-                    };
-                    let position = self.position();
-                    let result = match result {
-                        Ok(Ok(value)) => Ok(value.into()),
-                        Ok(Err(error)) => {
-                            Err(protocol::ReadError::Failed(convert::call_error(error)))
-                        }
-                        Err(refusal) => {
-                            Err(protocol::ReadError::Refused(convert::refusal(refusal)))
-                        }
-                    };
-                    let reply = protocol::ReadReply { correlation, position, result };
-                    self.router.send(connection, ServerMessage::ReadReply(reply));
-                }
+                Output::Read { id, result } => self.read_done(id, result),
                 Output::CaughtUp { id } => match self.waiting.remove(&id) {
                     Some(Waiting::Session { connection, session }) => {
                         self.session_known(connection, session);
@@ -47,6 +31,28 @@ impl Driver {
         }
     }
 
+    fn read_done(&mut self, id: ReadId, result: Result<Outcome, Refusal>) {
+        let Some(Waiting::Read { connection, correlation }) = self.waiting.remove(&id) else {
+            return;
+        };
+        let position = self.position();
+        let (id, result) = match result {
+            Ok(Ok(value)) => (None, Ok(value.into())),
+            Ok(Err(error)) => {
+                let error = convert::call_error(error);
+                let id = errors::log_read(&error, correlation);
+                (id, Err(protocol::ReadError::Failed(error)))
+            }
+            Err(refusal) => {
+                let refusal = convert::refusal(refusal);
+                let id = errors::log_refusal(&refusal, 0, correlation);
+                (id, Err(protocol::ReadError::Refused(refusal)))
+            }
+        };
+        let reply = protocol::ReadReply { correlation, position, result, id };
+        self.router.send(connection, ServerMessage::ReadReply(reply));
+    }
+
     fn route_effect(&mut self, effect: Effect) {
         match effect {
             Effect::SessionOpened { nonce, session } => self.session_opened(nonce, session),
@@ -58,18 +64,21 @@ impl Driver {
             }
             Effect::Reply { session, number, position, outcome } => {
                 if self.router.has_session(session) {
-                    let reply = protocol::Reply {
-                        session: session.0,
-                        number,
-                        position: convert::position(position),
-                        outcome: convert::outcome(outcome),
-                    };
+                    let position = convert::position(position);
+                    let outcome = convert::outcome(outcome);
+                    if let Err(error) = &outcome {
+                        errors::log_call(error, position, session.0, number);
+                    }
+                    let session_id = session.0;
+                    let reply = protocol::Reply { session: session_id, number, position, outcome };
                     self.router.send_to_session(session, ServerMessage::Reply(reply));
                 }
             }
             Effect::Refused { session, number, refusal } => {
                 let refusal = convert::refusal(refusal);
-                let refused = protocol::Refused { session: session.0, number, refusal };
+                let known = self.router.has_session(session);
+                let id = known.then(|| errors::log_refusal(&refusal, session.0, number)).flatten();
+                let refused = protocol::Refused { session: session.0, number, refusal, id };
                 self.router.send_to_session(session, ServerMessage::Refused(refused));
             }
             Effect::Event { session, number, position, payload } => {

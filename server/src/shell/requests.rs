@@ -6,13 +6,14 @@
 use gesmas_machine::{
     CodeHash, Command, Engine as _, Place, RequestBody, STATE_MACHINE_VERSION, SessionId, Step,
 };
-use gesmas_protocol::{self as protocol, ErrorCode, ServerMessage};
+use gesmas_protocol::{self as protocol, ServerMessage};
 
 use super::{
-    admin, clients,
+    admin,
     compiler::Job,
     convert,
     driver::{Driver, Waiting},
+    errors,
     input::{CompileDone, CompileReason, ConnectionId},
 };
 use crate::replica::Question;
@@ -31,8 +32,7 @@ impl Driver {
                 },
             },
         };
-        let refused = protocol::Refused { session, number, refusal };
-        self.router.send(connection, ServerMessage::Refused(refused));
+        self.refuse(connection, session, number, refusal);
     }
 
     /// Puts a request on its way; a module is compiled before.
@@ -69,12 +69,8 @@ impl Driver {
         let place = Place { session, number: cancel.number, previous: cancel.previous };
         let acknowledged = convert::acknowledged(cancel.acknowledged);
         if self.replica.handle_command(Command::Cancel { place, acknowledged }).is_err() {
-            let refused = protocol::Refused {
-                session: cancel.session,
-                number: cancel.number,
-                refusal: protocol::Refusal::Busy,
-            };
-            self.router.send(connection, ServerMessage::Refused(refused));
+            let refusal = protocol::Refusal::Busy;
+            self.refuse(connection, cancel.session, cancel.number, refusal);
         }
     }
 
@@ -96,8 +92,9 @@ impl Driver {
             }
         };
         let position = self.position();
+        let id = errors::log_refusal(&refusal, 0, correlation);
         let result = Err(protocol::ReadError::Refused(refusal));
-        let reply = protocol::ReadReply { correlation, position, result };
+        let reply = protocol::ReadReply { correlation, position, result, id };
         self.router.send(connection, ServerMessage::ReadReply(reply));
     }
 
@@ -144,11 +141,22 @@ impl Driver {
             },
             Some(failure) => {
                 let message = format!("the module could not be compiled: {failure}");
-                let error = clients::error_message(None, ErrorCode::Unexpected, message);
-                protocol::Refusal::Invalid { message: error.to_string() }
+                protocol::Refusal::Invalid { message }
             }
         };
-        let refused = protocol::Refused { session, number, refusal };
+        self.refuse(connection, session, number, refusal);
+    }
+
+    /// Turns a request away, and logs what is not in the ordinary run of things.
+    fn refuse(
+        &mut self,
+        connection: ConnectionId,
+        session: u64,
+        number: u64,
+        refusal: protocol::Refusal,
+    ) {
+        let id = errors::log_refusal(&refusal, session, number);
+        let refused = protocol::Refused { session, number, refusal, id };
         self.router.send(connection, ServerMessage::Refused(refused));
     }
 }

@@ -111,6 +111,11 @@ impl Driver {
         self.router.detach(session);
     }
 
+    /// Tells whoever waits for this opening. A nonce is one client's, so the session is its own even
+    /// when a replica that catches up comes upon it late: if it is over by now, the client learns
+    /// that next, when the effect of its end is routed, and opens another under a new nonce. To
+    /// ignore it would leave the client waiting: the opening that it sent again is in no queue any
+    /// more once the older one was seen in the log.
     pub(super) fn session_opened(
         &mut self,
         nonce: u128,

@@ -250,8 +250,8 @@ async fn a_deadline_passes_across_a_failover() {
     blocked(&cluster, "Queue", "late", 2).await;
     cluster.kill(leader);
     let end = wait::bounded("a deadline", call).await;
-    let expected = CallFailure::Failed(CallError::Cancelled(CancelReason::Deadline));
-    assert_eq!(end, Err(expected));
+    let cancelled = CallError::Cancelled(CancelReason::Deadline);
+    assert!(matches!(&end, Err(CallFailure::Failed(error, _)) if *error == cancelled), "{end:?}");
     // The one who was cancelled has left the queue: the item is for the other one.
     for produced in produce(&session, "late", 1..2) {
         wait::bounded("a call", produced).await.expect("it is produced");

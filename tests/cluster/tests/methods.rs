@@ -96,7 +96,7 @@ async fn objects_are_created_as_they_were_asked_for_or_not_at_all() {
 
 fn trap(failure: &CallFailure) -> &Trap {
     match failure {
-        CallFailure::Failed(CallError::Trapped(trap)) => trap,
+        CallFailure::Failed(CallError::Trapped(trap), _) => trap,
         other => panic!("it did not trap: {other}"),
     }
 }
@@ -124,6 +124,9 @@ async fn methods_that_mean_harm_end_with_their_own_error_and_leave_no_trace() {
         assert_eq!(failure.code(), code, "{method}: {failure}");
         let message = &trap(&failure).message;
         assert!(message.contains(part), "{method}: {message}");
+        let id = failure.id().expect("an error has an id").to_string();
+        let logged = (0..3).any(|replica| cluster.logged(replica).contains(&id));
+        assert!(logged, "{method}: no replica has logged {id}");
         bystander.check().await;
         if method != "continue_forever" {
             assert_eq!(mark(&session).await, 5, "{method} is undone");
@@ -221,7 +224,7 @@ async fn a_clean_up_that_fails_is_undone_and_the_call_says_so() {
     for method in ["panic_in_cleanup", "spin_in_cleanup"] {
         let call = class.call(&session, "one", method, vec![]);
         let failure = failure_of(call.deadline(Duration::from_millis(300))).await;
-        let CallFailure::Failed(CallError::CleanupFailed { .. }) = &failure else {
+        let CallFailure::Failed(CallError::CleanupFailed { .. }, _) = &failure else {
             panic!("{method}: {failure}")
         };
         assert_eq!(failure.code(), "cleanup-failed");

@@ -117,7 +117,7 @@ async fn a_name_keeps_its_code() {
     let mut bystander = Bystander::start(&cluster).await;
     let session = cluster.session().await;
     let is_taken = |failure: &CallFailure| {
-        matches!(failure, CallFailure::Failed(CallError::ClassExists { .. }))
+        matches!(failure, CallFailure::Failed(CallError::ClassExists { .. }, _))
     };
     // Standard names are reserved, loaded or not.
     for name in ["Queue", "Lock"] {

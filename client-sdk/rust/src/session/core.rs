@@ -323,21 +323,25 @@ impl<T> SessionCore<T> {
         self.seen = self.seen.max(reply.position);
         if reply.number <= self.pipeline.last_sent() {
             self.acknowledgements.add_reply(now, reply.number);
-            self.outputs.extend(self.pipeline.resolve(reply.number, reply.outcome));
+            self.outputs.extend(self.pipeline.resolve(
+                reply.number,
+                reply.error_id(),
+                reply.outcome,
+            ));
         }
     }
 
     /// A request was refused.
     pub(crate) fn handle_refused(&mut self, now: Instant, refused: Refused) {
         if self.link == Link::Up && self.pipeline.is_in_flight(refused.number) {
-            self.refuse(now, refused.number, refused.refusal);
+            self.refuse(now, refused.number, refused.refusal, refused.id);
         }
     }
 
     /// A read has ended.
     pub(crate) fn handle_read_reply(&mut self, now: Instant, reply: ReadReply) {
         self.seen = self.seen.max(reply.position);
-        self.outputs.extend(self.reads.reply(now, reply.correlation, reply.result));
+        self.outputs.extend(self.reads.reply(now, reply.correlation, reply.result, reply.id));
     }
 
     /// An event arrived. One that came before is a repetition after a reconnect.

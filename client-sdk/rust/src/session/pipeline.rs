@@ -14,7 +14,7 @@ use std::{
 };
 
 use gesmas_protocol::{
-    Acknowledged, Cancel, ClientMessage, Outcome, OverReason, Request, RequestBody,
+    Acknowledged, Cancel, ClientMessage, ErrorId, Outcome, OverReason, Request, RequestBody,
 };
 
 use super::{acknowledgements::Acknowledgements, core::Output, pacing::Pacing};
@@ -208,11 +208,19 @@ impl<T> Pipeline<T> {
     }
 
     /// The end of a request arrived. None for one that is not open: a repetition.
-    pub(super) fn resolve(&mut self, number: u64, outcome: Outcome) -> Option<Output<T>> {
+    pub(super) fn resolve(
+        &mut self,
+        number: u64,
+        id: ErrorId,
+        outcome: Outcome,
+    ) -> Option<Output<T>> {
         let mut entry = self.remove(number)?;
         self.pacing.reset();
         let ticket = entry.ticket.take()?;
-        Some(Output::Resolved(ticket, outcome.map_err(CallFailure::Failed)))
+        Some(Output::Resolved(
+            ticket,
+            outcome.map_err(|error| CallFailure::Failed(error, Some(id))),
+        ))
     }
 
     /// Takes an entry out.

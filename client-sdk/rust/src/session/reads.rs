@@ -11,7 +11,8 @@ use std::{
 };
 
 use gesmas_protocol::{
-    Bytes, CallError, CancelReason, ClientMessage, OverReason, Position, Read, ReadError, Refusal,
+    Bytes, CallError, CancelReason, ClientMessage, ErrorId, OverReason, Position, Read, ReadError,
+    Refusal,
 };
 
 use super::{core::Output, pacing::Pacing, pipeline::Pipeline};
@@ -116,6 +117,7 @@ impl<T> Reads<T> {
         now: Instant,
         correlation: u64,
         result: Result<Bytes, ReadError>,
+        id: Option<ErrorId>,
     ) -> Option<Output<T>> {
         let entry = self.entries.get_mut(&correlation)?;
         let result = match result {
@@ -127,8 +129,8 @@ impl<T> Reads<T> {
                 self.paused.insert((now + self.pacing.pause(), correlation));
                 return None;
             }
-            Err(ReadError::Refused(refusal)) => Err(CallFailure::Refused(refusal)),
-            Err(ReadError::Failed(error)) => Err(CallFailure::Failed(error)),
+            Err(ReadError::Refused(refusal)) => Err(CallFailure::Refused(refusal, id)),
+            Err(ReadError::Failed(error)) => Err(CallFailure::Failed(error, id)),
             Ok(result) => Ok(result),
         };
         self.pacing.reset();
@@ -198,7 +200,7 @@ impl<T> Reads<T> {
         while let Some(&(time, correlation)) = self.deadlines.first()
             && time <= now
         {
-            let failure = CallFailure::Failed(CallError::Cancelled(CancelReason::Deadline));
+            let failure = CallFailure::Failed(CallError::Cancelled(CancelReason::Deadline), None);
             self.deadlines.pop_first();
             outputs.extend(self.resolve(correlation, Err(failure)));
         }

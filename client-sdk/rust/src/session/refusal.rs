@@ -14,7 +14,7 @@
 
 use std::time::Instant;
 
-use gesmas_protocol::{OverReason, Refusal};
+use gesmas_protocol::{ErrorId, OverReason, Refusal};
 
 use super::{
     core::{Output, SessionCore},
@@ -24,7 +24,13 @@ use super::{
 use crate::failure::{CallFailure, UnknownReason};
 
 impl<T> SessionCore<T> {
-    pub(super) fn refuse(&mut self, now: Instant, number: u64, refusal: Refusal) {
+    pub(super) fn refuse(
+        &mut self,
+        now: Instant,
+        number: u64,
+        refusal: Refusal,
+        id: Option<ErrorId>,
+    ) {
         match refusal {
             // The pause lets the refusals of all that followed arrive before they are sent again.
             Refusal::OutOfOrder { last } if last < number => {
@@ -53,7 +59,7 @@ impl<T> SessionCore<T> {
                 self.pipeline.rewind(number);
                 self.pipeline.pause(now);
             }
-            refusal => self.give_up(now, number, CallFailure::Refused(refusal)),
+            refusal => self.give_up(now, number, CallFailure::Refused(refusal, id)),
         }
     }
 

@@ -33,7 +33,7 @@ fn a_read_follows_the_requests_before_it() {
     assert_eq!((read.correlation, read.after, read.seen.step), (31, 3, 1));
     let busy = Err(ReadError::Refused(Refusal::Busy));
     let position = Position { epoch: 0, step: 9 };
-    let reply = |correlation, result| ReadReply { correlation, position, result };
+    let reply = |correlation, result| ReadReply { correlation, position, result, id: None };
     bench.core.handle_read_reply(bench.now, reply(30, busy));
     bench.core.handle_read_reply(bench.now, reply(31, Ok(Bytes::from_static(b"2"))));
     bench.core.handle_read_reply(bench.now, reply(31, Ok(Bytes::from_static(b"2"))));

@@ -80,7 +80,7 @@ impl Bench {
     }
 
     fn refuse(&mut self, number: u64, refusal: Refusal) {
-        self.core.handle_refused(self.now, Refused { session: SESSION, number, refusal });
+        self.core.handle_refused(self.now, Refused { session: SESSION, number, refusal, id: None });
     }
 }
 

@@ -140,7 +140,7 @@ impl World {
             Ok(Some(outcome)) => self.reply(numbers.0, outcome),
             Ok(None) => {}
             Err(refusal) => {
-                let refused = Refused { session: SESSION, number: numbers.0, refusal };
+                let refused = Refused { session: SESSION, number: numbers.0, refusal, id: None };
                 self.down.push_back(refused.into());
             }
         }

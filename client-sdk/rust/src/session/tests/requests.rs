@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use gesmas_protocol::{
-    CallError, CancelReason, ClientMessage, LimitExceeded, OverReason, Position, Refusal, Reply,
+    CallError, CancelReason, ClientMessage, ErrorId, LimitExceeded, OverReason, Position, Refusal,
+    Reply,
 };
 
 use super::{Bench, SESSION, body, end};
@@ -160,7 +161,7 @@ fn a_request_whose_class_cannot_be_had_makes_way() {
     bench.refuse(1, refusal.clone());
     bench.refuse(2, Refusal::OutOfOrder { last: 0 });
     assert_eq!(bench.outputs(), [Output::ClassNeeded("Queue".into())]);
-    let failure = CallFailure::Refused(refusal);
+    let failure = CallFailure::Refused(refusal, None);
     bench.core.class_settled(bench.now, "Queue", Some(&failure));
     assert_eq!(bench.outputs(), [Output::Resolved("a", Err(failure))]);
     assert_eq!(bench.requests(), ["!1<0", "2<1"]);
@@ -185,7 +186,7 @@ fn a_final_refusal_is_told_and_its_place_is_taken_by_a_cancel() {
     assert_eq!(bench.requests().len(), 2);
     let refusal = Refusal::Limit(LimitExceeded { name: "argument_bytes".into(), limit: 10 });
     bench.refuse(1, refusal.clone());
-    assert_eq!(bench.outputs(), [Output::Resolved("a", Err(CallFailure::Refused(refusal)))]);
+    assert_eq!(bench.outputs(), [Output::Resolved("a", Err(CallFailure::Refused(refusal, None)))]);
     assert_eq!(bench.requests(), ["!1<0", "2<1"]);
 }
 
@@ -271,7 +272,9 @@ fn a_connected_call_waits_a_little_for_the_server_to_tell_its_deadline() {
             outcome: Err(cancelled.clone()),
         },
     );
-    assert_eq!(bench.outputs(), [Output::Resolved("a", Err(CallFailure::Failed(cancelled)))]);
+    let id = Some(ErrorId::of_step(Position::default()));
+    let failure = CallFailure::Failed(cancelled, id);
+    assert_eq!(bench.outputs(), [Output::Resolved("a", Err(failure))]);
     bench.pass(Duration::from_secs(1));
     let unknown = CallFailure::Unknown(UnknownReason::Deadline);
     assert_eq!(bench.outputs()[0], Output::Resolved("b", Err(unknown)));

@@ -1,0 +1,69 @@
+//! Errors that clients are told of: each is in this replica's log under its id.
+//!
+//! What belongs to the ordinary run of things (out of order, a class to ship, busy) has no id and
+//! is not logged. The error of an ordered call has the id of its step, equal on all replicas.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use gesmas_protocol::{CallError, ErrorCode, ErrorId, ErrorMessage, Position, Refusal};
+
+/// The next id of this process: its number in the upper half, so that ids of two lives differ.
+fn next() -> ErrorId {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    let count = NEXT.fetch_add(1, Ordering::Relaxed);
+    ErrorId((1 << 63) | (u64::from(std::process::id()) << 32) | count)
+}
+
+/// Tells of an error of a connection.
+pub(super) fn message(correlation: Option<u64>, code: ErrorCode, message: String) -> ErrorMessage {
+    let id = next();
+    tracing::warn!(%id, %code, message, "a client was told of an error");
+    ErrorMessage { id: id.0, correlation, code, message }
+}
+
+/// Logs a refusal that a client cannot handle by itself.
+pub(super) fn log_refusal(refusal: &Refusal, session: u64, number: u64) -> Option<ErrorId> {
+    match refusal {
+        Refusal::OutOfOrder { .. }
+        | Refusal::Forgotten
+        | Refusal::ClassUnknown { .. }
+        | Refusal::ClassPending { .. }
+        | Refusal::SessionUnknown
+        | Refusal::Busy
+        | Refusal::Unavailable => None,
+        Refusal::Limit(_) | Refusal::Invalid { .. } | Refusal::Denied { .. } => {
+            let id = next();
+            tracing::warn!(%id, session, number, code = refusal.code(), %refusal, "a request was refused");
+            Some(id)
+        }
+    }
+}
+
+/// Logs the error of an ordered call, unless it is one that its class or caller meant.
+pub(super) fn log_call(error: &CallError, position: Position, session: u64, number: u64) {
+    if is_ordinary(error) {
+        return;
+    }
+    let id = ErrorId::of_step(position);
+    tracing::warn!(%id, session, number, code = error.code(), %error, "a call failed");
+}
+
+/// Logs the error of a read.
+pub(super) fn log_read(error: &CallError, correlation: u64) -> Option<ErrorId> {
+    if is_ordinary(error) {
+        return None;
+    }
+    let id = next();
+    tracing::warn!(%id, correlation, code = error.code(), %error, "a read failed");
+    Some(id)
+}
+
+fn is_ordinary(error: &CallError) -> bool {
+    matches!(
+        error,
+        CallError::Failed(_)
+            | CallError::Aborted(_)
+            | CallError::Cancelled(_)
+            | CallError::InitRefused(_)
+    )
+}
