@@ -11,6 +11,7 @@ mod cache;
 mod child;
 mod compile;
 pub(crate) mod depth;
+mod effort;
 mod engine;
 mod fiber;
 mod host;

@@ -10,7 +10,7 @@ use std::{
 
 use driver::{body, run};
 use gesmas_coroutine::{ChildLimits, CompileError, compile_child_main, compile_in_child};
-use gesmas_machine::{Answer, CodeHash, End};
+use gesmas_machine::{Answer, CodeHash, End, LimitExceeded, ModuleError, ModuleLimits};
 
 const ROLE: &str = "GESMAS_TEST_ROLE";
 
@@ -38,7 +38,7 @@ fn main() -> io::Result<()> {
     a_child_that_takes_too_long_is_killed();
     a_child_without_memory_dies_alone();
     replies_that_are_not_whole_are_not_trusted();
-    a_compile_bomb_is_killed_when_its_time_is_up();
+    a_compile_bomb_is_refused_and_otherwise_killed();
     println!("child: 6 tests passed");
     Ok(())
 }
@@ -93,9 +93,9 @@ fn replies_that_are_not_whole_are_not_trusted() {
     assert!(matches!(missing, Err(CompileError::Io(_))), "{missing:?}");
 }
 
-/// Seven functions of almost the greatest size, whose values are all alive at once: valid, and more
-/// than the compiler can do in a second.
-fn a_compile_bomb_is_killed_when_its_time_is_up() {
+/// Seven functions of almost the greatest size, whose values are all alive at once: more than the
+/// compiler can do in a second. The check refuses them, and a child that gets them is killed.
+fn a_compile_bomb_is_refused_and_otherwise_killed() {
     let count = 12_000;
     let values: String = (0..count)
         .map(|place| {
@@ -106,8 +106,12 @@ fn a_compile_bomb_is_killed_when_its_time_is_up() {
         format!("(func (param i64) (result i64) {values} {})", "i64.xor ".repeat(count - 1));
     let run = r#"(func (export "m_run") (param i32))"#;
     let module = driver::class(&["run"], &format!("{} {run}", function.repeat(7)));
-    let limits = gesmas_machine::ModuleLimits::default();
+    let limits = ModuleLimits::default();
     let engine = driver::engine();
+    let refused = gesmas_machine::Engine::inspect(&engine, "Test", &module, 1, &limits);
+    let limit = LimitExceeded::new("module.effort", limits.effort);
+    assert_eq!(refused, Err(ModuleError::Limit(limit)));
+    let limits = ModuleLimits { effort: u64::MAX, ..limits };
     gesmas_machine::Engine::inspect(&engine, "Test", &module, 1, &limits).expect("it is valid");
     let limits = ChildLimits { time: Duration::from_secs(1), ..ChildLimits::default() };
     let begin = Instant::now();

@@ -303,7 +303,7 @@ type Field = fn(&mut ModuleLimits) -> &mut u64;
 fn each_limit_on_modules_holds_at_its_edge() {
     let parts = format!(
         "{MEMORY} (table 5 funcref) (global i32 (i32.const 0)) (global i32 (i32.const 0))
-         (func (param i32 i32 i32) (local i64 i64 f32)) (func) (data \"a\") (data \"b\")"
+         (func (param i32 i32 i32) (local i64 i64 f32)) (func (loop)) (data \"a\") (data \"b\")"
     );
     let module = module(&parts);
     let fits = ModuleLimits {
@@ -319,9 +319,11 @@ fn each_limit_on_modules_holds_at_its_edge() {
         exports: 2,
         methods: 1,
         interface_bytes: interface("Test", &["run"]).encode().len() as u64,
+        loop_depth: 1,
+        effort: 3 * 3 + 20_000 + 1 + 1,
     };
     engine().inspect("Test", &module, 1, &fits).expect("it is just within all limits");
-    let cases: [(&str, Field); 12] = [
+    let cases: [(&str, Field); 14] = [
         ("bytes", |limits| &mut limits.bytes),
         ("functions", |limits| &mut limits.functions),
         ("function_bytes", |limits| &mut limits.function_bytes),
@@ -334,6 +336,8 @@ fn each_limit_on_modules_holds_at_its_edge() {
         ("exports", |limits| &mut limits.exports),
         ("methods", |limits| &mut limits.methods),
         ("interface_bytes", |limits| &mut limits.interface_bytes),
+        ("loop_depth", |limits| &mut limits.loop_depth),
+        ("effort", |limits| &mut limits.effort),
     ];
     for (name, field) in cases {
         let mut limits = fits.clone();
@@ -341,6 +345,42 @@ fn each_limit_on_modules_holds_at_its_edge() {
         let limit = LimitExceeded::new(&format!("module.{name}"), *field(&mut limits));
         assert_eq!(refusal_within(&module, &limits), ModuleError::Limit(limit));
     }
+}
+
+/// The weight of a function: the square root of the effort that is just enough for it, without what
+/// its loops add. The method beside it has one operator.
+fn weight_of(function: &str) -> u64 {
+    let (engine, module) = (engine(), module(&format!("{MEMORY} {function}")));
+    let loops = function.matches("loop").count() as u64;
+    let fits = |effort| {
+        let effort = effort + 20_000 * loops;
+        let limits = ModuleLimits { effort, ..ModuleLimits::default() };
+        engine.inspect("Test", &module, 1, &limits).is_ok()
+    };
+    let weight = (0..50).find(|weight| fits(weight * weight + 1)).expect("it is small");
+    assert!(!fits(weight * weight), "{function} weighs less than {weight}");
+    weight
+}
+
+#[test]
+fn a_function_weighs_what_its_compiler_follows() {
+    assert_eq!(weight_of("(func)"), 1);
+    assert_eq!(weight_of("(func (block))"), 3);
+    let call = "(func $f (param i64 i64) (result i64) (call $f (local.get 0) (local.get 1)))";
+    assert_eq!(weight_of(call), 4 + 3);
+    let indirect = "(table 1 funcref) (type $t (func (param i64)))
+        (func (call_indirect (type $t) (i64.const 1) (i32.const 0)))";
+    assert_eq!(weight_of(indirect), 4 + 1);
+    // The local differs after the `if`, and counts once more for the whole function.
+    let written = "(func (param i32) (if (local.get 0) (then (local.set 0 (i32.const 1)))))";
+    assert_eq!(weight_of(written), 6 + 1 + 1);
+    // Two ways lead to the beginning of the loop.
+    let read = "(func (param i32) (loop (br_if 0 (local.get 0))))";
+    assert_eq!(weight_of(read), 5 + 2);
+    // Four ways lead out of the block, each with a value.
+    let table = "(func (param i32)
+        (drop (block (result i32) (br_table 0 0 0 (local.get 0) (local.get 0)))))";
+    assert_eq!(weight_of(table), 7 + 1 + 4);
 }
 
 #[test]

@@ -76,7 +76,7 @@ fn native_bodies_interleave_and_some_are_dropped() {
     DROPPED.set(0);
     for id in 0..100 {
         let turn = start(&mut engine, id, code, "sum", &[], FUEL);
-        assert_eq!(turn, Turn::Call(HostCall::Random, FUEL - ACTIVATION - CALL));
+        assert_eq!(turn, Turn::Call(HostCall::Random, FUEL - ACTIVATION - 2 * CALL));
     }
     for id in (0..100).rev() {
         if id % 4 == 0 {
@@ -118,8 +118,9 @@ fn a_native_body_can_run_out_of_the_fuel_of_its_calls() {
     let (mut engine, code) = native();
     let end = |fuel| Turn::End(End::Trapped(Trap::OutOfFuel(fuel)), 0);
     assert_eq!(start(&mut engine, 1, code, "sum", &[], ACTIVATION - 1), end(ACTIVATION - 1));
-    let little = ACTIVATION + CALL - 1;
-    assert_eq!(start(&mut engine, 1, code, "sum", &[], little), end(little));
+    for little in [ACTIVATION + CALL - 1, ACTIVATION + 2 * CALL - 1] {
+        assert_eq!(start(&mut engine, 1, code, "sum", &[], little), end(little));
+    }
     start(&mut engine, 1, code, "sum", &[], FUEL);
     assert_eq!(engine.resume(ActivationId(1), &Answer::Number(1), 7), end(7));
     assert_eq!(engine.suspended(), 0);

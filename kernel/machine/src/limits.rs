@@ -106,6 +106,14 @@ pub struct ModuleLimits {
     pub methods: u64,
     /// Its interface section, bytes.
     pub interface_bytes: u64,
+    /// Loops of a function inside of each other: compiling costs more than their product with what
+    /// they change. Sources nest a few, inlining some more.
+    pub loop_depth: u64,
+    /// Sum of the squares of what the compiler has to follow in each function (its operators, and
+    /// the locals that may differ where branches meet), and 20,000 for each loop. A unit takes some
+    /// nanoseconds, so what is allowed compiles in some seconds; the standard classes need a
+    /// hundredth each.
+    pub effort: u64,
 }
 
 /// One kibibyte.
@@ -167,6 +175,8 @@ impl Default for ModuleLimits {
             exports: 1_000,
             methods: 256,
             interface_bytes: 64 * KIB,
+            loop_depth: 16,
+            effort: 1_000_000_000,
         }
     }
 }

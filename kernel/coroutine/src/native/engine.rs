@@ -19,7 +19,8 @@ use crate::{
     translate::{self, Asked, asked},
 };
 
-/// Stack of a body, bytes. Its pages are used only when they are touched.
+/// Stack of a body, bytes; below it lies a page that nobody may touch, so that a body which
+/// overflows it ends the process and corrupts nothing. Pages are used only when they are touched.
 const STACK: usize = 1 << 20;
 
 /// Stacks that are kept for the next bodies.
@@ -106,6 +107,9 @@ impl NativeEngine {
         let (op, request) = match body.resume(response) {
             Stop::Asked(request) => request,
             Stop::Finished(finish) => {
+                let Some(left) = left.checked_sub(charge::request(length(&finish))) else {
+                    return self.out_of_fuel(body, fuel);
+                };
                 self.retire(body);
                 return Turn::End(end(finish), left);
             }
@@ -127,6 +131,17 @@ impl NativeEngine {
                 Turn::End(End::Trapped(trap), left)
             }
         }
+    }
+}
+
+/// Length of the request by which a module would end this way.
+fn length(finish: &Finish) -> usize {
+    match finish {
+        Finish::Returned(payload) | Finish::Failed(payload) => 1 + payload.len(),
+        Finish::Cancelled => 1,
+        Finish::Aborted(payload) => payload.len(),
+        Finish::Continue { method, arguments } => 4 + method.len() + arguments.len(),
+        Finish::Panicked(message) | Finish::ArgumentsMalformed(message) => message.len(),
     }
 }
 
@@ -174,7 +189,8 @@ impl Engine for NativeEngine {
         let class = *self.classes.get(&entry.code).expect("only embedded code is started");
         let method = entry.method.as_str().to_owned();
         let body = Body::new(self.stack(), class, method, entry.arguments.to_vec());
-        self.turn(id, body, Vec::new(), charge::ACTIVATION, fuel)
+        let charged = charge::ACTIVATION + charge::request(entry.arguments.len());
+        self.turn(id, body, Vec::new(), charged, fuel)
     }
 
     fn resume(&mut self, id: ActivationId, answer: &Answer, fuel: u64) -> Turn {

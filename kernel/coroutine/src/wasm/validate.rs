@@ -18,6 +18,7 @@ use wasmparser::{
 
 use super::{
     depth::RESERVED,
+    effort::measure,
     settings::{FEATURES, TABLE_ELEMENTS},
 };
 use crate::interface;
@@ -42,6 +43,7 @@ pub(super) fn inspect(
         .map_err(|error| Fault::Parser(error).explain(module))?;
     shape.check_imports(&types)?;
     shape.check_memory(&types)?;
+    shape.check_effort(&types).map_err(|fault| fault.explain(module))?;
     let section = shape.interface.ok_or(ModuleError::InterfaceMissing)?;
     let interface = interface::extract(class, section, limits)?;
     interface.methods.keys().try_for_each(|method| shape.check_method(method, &types))?;
@@ -104,13 +106,14 @@ struct Shape<'a> {
     imports: Vec<wasmparser::Import<'a>>,
     exports: Vec<Export<'a>>,
     memories: u64,
+    bodies: Vec<FunctionBody<'a>>,
     interface: Option<&'a [u8]>,
 }
 
 impl<'a> Shape<'a> {
     fn new(limits: &'a ModuleLimits) -> Self {
-        let (imports, exports) = (Vec::new(), Vec::new());
-        Self { limits, functions: 0, imports, exports, memories: 0, interface: None }
+        let (imports, exports, bodies) = (Vec::new(), Vec::new(), Vec::new());
+        Self { limits, functions: 0, imports, exports, memories: 0, bodies, interface: None }
     }
 
     /// Counts a part of the module against the limits.
@@ -142,7 +145,7 @@ impl<'a> Shape<'a> {
             Payload::DataSection(segments) => {
                 Ok(within("data_segments", limits.data_segments, segments.count().into())?)
             }
-            Payload::CodeSectionEntry(body) => self.body(&body),
+            Payload::CodeSectionEntry(body) => self.body(body),
             Payload::CustomSection(section) if section.name() == INTERFACE_SECTION => {
                 Ok(self.keep_interface(section.data())?)
             }
@@ -203,12 +206,25 @@ impl<'a> Shape<'a> {
     }
 
     /// The size of one function.
-    fn body(&self, body: &FunctionBody<'_>) -> Result<(), Fault> {
+    fn body(&mut self, body: FunctionBody<'a>) -> Result<(), Fault> {
         within("function_bytes", self.limits.function_bytes, body.range().len() as u64)?;
         let mut locals = 0;
         for local in body.get_locals_reader()? {
             locals += u64::from(local?.0);
             within("locals", self.limits.locals, locals)?;
+        }
+        self.bodies.push(body);
+        Ok(())
+    }
+
+    /// What compiling all functions can cost. Only of code that is valid.
+    fn check_effort(&self, types: &Types) -> Result<(), Fault> {
+        let mut effort = 0_u64;
+        for body in &self.bodies {
+            let measure = measure(body, types.as_ref())?;
+            within("loop_depth", self.limits.loop_depth, measure.loop_depth)?;
+            effort = effort.saturating_add(measure.effort);
+            within("effort", self.limits.effort, effort)?;
         }
         Ok(())
     }
