@@ -26,7 +26,8 @@ pub struct Load {
 
 impl fmt::Display for Load {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let part = |value: Option<f64>| value.map_or("?".into(), |value| format!("{value:.2}"));
+        let part =
+            |value: Option<f64>| value.map_or_else(|| "?".into(), |value| format!("{value:.2}"));
         write!(
             f,
             "load average {}; of {} processors this program used {}, others {}, the host took {}",

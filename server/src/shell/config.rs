@@ -248,7 +248,7 @@ impl Config {
         let numbers: BTreeSet<_> = self.members.iter().map(|member| member.replica).collect();
         let addresses: BTreeSet<_> = self.members.iter().map(|member| member.peers).collect();
         let count = self.members.len();
-        if count < 3 || count % 2 == 0 {
+        if count < 3 || count.is_multiple_of(2) {
             let problem = "list 3, 5 or 7 replicas: an even number adds no safety, and fewer than 3 \
                            survive no failure";
             return Err(setting("members", problem));

@@ -86,7 +86,8 @@ impl fmt::Display for PointReport {
             latencies.p99,
             self.calls,
         )?;
-        let part = |value: Option<f64>| value.map_or("?".into(), |value| format!("{value:.1}"));
+        let part =
+            |value: Option<f64>| value.map_or_else(|| "?".into(), |value| format!("{value:.1}"));
         for replica in &self.replicas {
             writeln!(
                 f,
