@@ -9,7 +9,7 @@
 //! ```text
 //! $ gesmas object create Barrier/epoch-7 3
 //! $ gesmas call Barrier/epoch-7 wait        # in three terminals; all return at once
-//! "0"
+//! 0
 //! ```
 //!
 //! From Rust:

@@ -6,9 +6,9 @@
 //!
 //! ```text
 //! $ gesmas call Counter/visits increment
-//! "1"
+//! 1
 //! $ gesmas call Counter/visits add -- -1
-//! "0"
+//! 0
 //! ```
 //!
 //! From Rust:
