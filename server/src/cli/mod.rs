@@ -1,7 +1,7 @@
 //! The command line: this file says what commands there are and hands over to theirs.
 //!
 //! Invariants: one file per command; results on stdout, all else on stderr; every failure is a
-//! [`Failure`] with an exit code of `exit.rs`.
+//! `Failure` with an exit code of `exit.rs`.
 //! Not here: what a replica does (`shell/`), JSON of values (`json/`).
 
 mod bench;
