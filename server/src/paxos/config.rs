@@ -112,6 +112,9 @@ pub struct Workarounds {
     /// Refuses proposals, stop signs and compactions of peers. Otherwise entries enter the log that
     /// this replica's own admission has never seen.
     pub refuse_foreign_proposals: bool,
+    /// Takes the lead when this replica has promised a higher ballot than its peers' leader has.
+    /// Otherwise it accepts nothing until there happens to be another leader.
+    pub return_from_outside: bool,
 }
 
 impl Workarounds {
@@ -121,6 +124,7 @@ impl Workarounds {
         check_messages: true,
         append_only_while_leading: true,
         refuse_foreign_proposals: true,
+        return_from_outside: true,
     };
 }
 

@@ -23,6 +23,7 @@ mod entry;
 mod gate;
 mod message;
 mod node;
+mod outside;
 mod storage;
 #[cfg(test)]
 mod tests;

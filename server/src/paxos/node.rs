@@ -8,6 +8,8 @@
 //! - Messages are checked before omnipaxos sees them (`gate.rs`).
 //! - A connection that was lost is reported on both ends (`reconnected`): omnipaxos never repeats
 //!   an AcceptDecide that was lost without a later one to show it.
+//! - A replica that has promised a higher ballot than its peers' leader has takes the lead
+//!   (`return_from_outside`, `outside.rs`).
 //!
 //! Invariants:
 //! - No input between `take_early_messages` and `take_late_messages`.
@@ -28,6 +30,7 @@ use super::config::{ConfigError, NodeConfig};
 use super::entry::{LogEntry, MAX_ENTRY_BYTES};
 use super::gate::{self, Knowledge, PeerFault};
 use super::message::{self, MessageKind, PeerPaxosMessage};
+use super::outside::Outside;
 use super::storage::{Aside, InstanceStorage, SharedLog, StorageStopped, lock};
 use crate::log::LogError;
 
@@ -99,6 +102,7 @@ pub struct Node {
     log: SharedLog,
     paxos: OmniPaxos<LogEntry, InstanceStorage>,
     aside: Aside,
+    outside: Outside,
     stopped: bool,
     turn: Turn,
     /// Messages of this turn that have been taken from omnipaxos, in order.
@@ -123,6 +127,7 @@ impl Node {
             Err(panic) => return Err(failure(&aside, panic)),
         };
         Ok(Self {
+            outside: Outside::new(&config),
             config,
             log: log.clone(),
             paxos,
@@ -152,6 +157,7 @@ impl Node {
                 return Ok(());
             }
         }
+        self.outside.hear(&message, self.paxos.get_promise());
         let drain = workarounds.drain_around_promises && message.kind() == MessageKind::Promise;
         if drain {
             self.collect();
@@ -190,7 +196,12 @@ impl Node {
     /// Lets one tick of the driver's clock pass.
     pub fn tick(&mut self) -> Result<(), NodeError> {
         self.begin_input()?;
-        self.run(OmniPaxos::tick)
+        self.run(OmniPaxos::tick)?;
+        let lasts = self.outside.tick(self.knowledge().accepting);
+        if lasts && self.config.workarounds.return_from_outside {
+            self.run(OmniPaxos::try_become_leader)?;
+        }
+        Ok(())
     }
 
     /// The connection with a member was made anew, and messages may have been lost, in either

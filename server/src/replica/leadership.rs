@@ -10,8 +10,6 @@
 //! applied; so a batch of a deposed leader is void wherever it turns up.
 //! Not here: elections (omnipaxos), and what batches do (the machine).
 
-use std::collections::VecDeque;
-
 use gesmas_machine::{Ballot, Batch, Command, Engine, LogEntry, Time};
 
 use super::{
@@ -19,6 +17,7 @@ use super::{
     clock::{HeardClocks, LeaderClock},
     outstanding::command_bytes,
     peer::PeerMessage,
+    queue::Queue,
     reads,
 };
 use crate::paxos::AppendError;
@@ -41,7 +40,7 @@ pub(super) struct Leadership {
     role: Role,
     clocks: HeardClocks,
     /// Commands to order next, own and forwarded.
-    queue: VecDeque<Command>,
+    queue: Queue,
 }
 
 impl Leadership {
@@ -90,8 +89,7 @@ impl<E: Engine> Replica<E> {
         if self.node.leader().is_some_and(|leader| leader.replica != own) {
             return;
         }
-        let room = self.settings.queue.saturating_sub(self.leadership.queue.len());
-        self.leadership.queue.extend(commands.into_iter().take(room));
+        self.leadership.queue.extend_within(commands, self.settings.queue);
     }
 
     /// Notices a change of leader.
@@ -133,8 +131,7 @@ impl<E: Engine> Replica<E> {
             return;
         };
         if leader == self.node.config().replica {
-            let room = self.settings.queue.saturating_sub(self.leadership.queue.len());
-            if room > 0 {
+            if self.leadership.queue.room(self.settings.queue) > 0 {
                 let own = self.outstanding.take_unsent(self.now.monotonic, usize::MAX);
                 self.leadership.queue.extend(own);
             }
@@ -275,7 +272,7 @@ impl<E: Engine> Replica<E> {
         let mut commands = Vec::new();
         let mut bytes = 0;
         while commands.len() < self.settings.batch_commands && bytes < self.settings.batch_bytes {
-            let Some(command) = self.leadership.queue.pop_front() else {
+            let Some(command) = self.leadership.queue.pop() else {
                 break;
             };
             bytes += command_bytes(&command);

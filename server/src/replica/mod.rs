@@ -18,6 +18,7 @@ mod leadership;
 mod liveness;
 mod outstanding;
 mod peer;
+mod queue;
 mod reads;
 
 use std::collections::VecDeque;

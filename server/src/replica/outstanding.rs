@@ -13,7 +13,7 @@ use gesmas_machine::{CodeHash, Command, SessionId};
 
 /// What tells two commands apart for the purpose of sending again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Key {
+pub(super) enum Key {
     Open(u128),
     End(SessionId),
     Request(SessionId, u64),
@@ -22,7 +22,8 @@ enum Key {
     Compiled(u64, CodeHash),
 }
 
-fn key(command: &Command) -> Key {
+/// What a command is known by.
+pub(super) fn key(command: &Command) -> Key {
     match command {
         Command::OpenSession { nonce, .. } => Key::Open(*nonce),
         Command::CloseSession { session } | Command::ExpireSession { session } => {

@@ -11,8 +11,9 @@ pub enum Plant {
     SilentLoss,
     /// The network lets frames of a connection overtake.
     Overtaking,
-    /// Only one end hears of a new connection, and the workaround for bug B of omnipaxos is off.
-    NoDrain,
+    /// The workaround is off by which a replica returns that has promised a higher ballot than its
+    /// peers' leader has.
+    NoReturn,
     /// Linearizable reads are served as stale ones.
     StaleReads,
     /// Keep-alives of clients are not passed on.
@@ -32,7 +33,7 @@ impl Plant {
         Self::ForgetfulDisk,
         Self::SilentLoss,
         Self::Overtaking,
-        Self::NoDrain,
+        Self::NoReturn,
         Self::StaleReads,
         Self::SwallowedKeepAlives,
         Self::ExtraEntry,

@@ -154,6 +154,68 @@ fn a_lost_last_entry_is_sent_again_when_both_ends_reconnect_and_never_otherwise(
     assert_eq!(decided(cluster.node(2)), [text("lost")]);
 }
 
+/// Replica 1 is cut off. Replicas 2 and 3 want to lead with ballots of the same number; replica 3,
+/// whose is the higher one, loses power before anybody hears of it. Returns the cluster some time
+/// after everybody is back.
+fn a_promise_that_nobody_heard_of(workarounds: Workarounds) -> Cluster {
+    let mut cluster = Cluster::elected(Setup { workarounds, ..Setup::PLAIN });
+    for _ in 0..100 {
+        (2..=3).for_each(|id| cluster.node(id).tick().unwrap());
+        cluster.end_turns();
+        if cluster.node(3).promised_ballot().replica == 3 {
+            break;
+        }
+        cluster.deliver_all(Some(1));
+    }
+    assert_eq!(cluster.node(2).promised_ballot().replica, 2);
+    assert_eq!(cluster.node(3).promised_ballot().replica, 3);
+    cluster.crash(2, &mut Choices::new(1));
+    cluster.start(2);
+    cluster.reconnect(0, 1);
+    for tick in 0..60 {
+        cluster.node(2).tick().unwrap();
+        // It would compete with replica 2 if it looked before that one hears it again.
+        if tick >= 20 {
+            cluster.node(1).tick().unwrap();
+        }
+        cluster.deliver_all(Some(3));
+    }
+    cluster.reconnect(0, 2);
+    cluster.reconnect(1, 2);
+    assert!(cluster.node(2).is_leading());
+    assert!(cluster.node(3).promised_ballot() > cluster.node(2).promised_ballot());
+    for _ in 0..400 {
+        (1..=3).for_each(|id| cluster.node(id).tick().unwrap());
+        cluster.deliver_all(None);
+    }
+    cluster
+}
+
+fn is_accepting(node: &Node) -> bool {
+    node.leader().is_some_and(|leader| leader.accepting)
+}
+
+#[test]
+fn a_replica_with_a_promise_that_nobody_heard_of_comes_back_as_leader() {
+    let mut cluster = a_promise_that_nobody_heard_of(Workarounds::ALL);
+    assert!(cluster.node(3).is_leading());
+    let ballot = cluster.node(3).promised_ballot();
+    for _ in 0..1_000 {
+        (1..=3).for_each(|id| cluster.node(id).tick().unwrap());
+        cluster.deliver_all(None);
+    }
+    assert_eq!(cluster.node(3).promised_ballot(), ballot, "one change of leader is enough");
+    assert!((1..=3).all(|id| is_accepting(cluster.node(id))));
+}
+
+#[test]
+fn without_taking_the_lead_it_stays_outside() {
+    let workarounds = Workarounds { return_from_outside: false, ..Workarounds::ALL };
+    let mut cluster = a_promise_that_nobody_heard_of(workarounds);
+    assert!(cluster.node(2).is_leading());
+    assert!(!is_accepting(cluster.node(3)));
+}
+
 #[test]
 fn only_a_leader_that_accepts_appends() {
     let mut cluster = Cluster::new(SLOW);

@@ -338,11 +338,10 @@ impl Cluster {
         let connection = self.next_connection;
         let arrival = self.schedule.now() + self.frame_delay();
         self.links[from][to].connect(connection, arrival);
-        let quiet = self.options.plant == Some(Plant::NoDrain);
         self.trace.tell(self.schedule.now(), || {
             format!("connection {connection} from {} to {}", from + 1, to + 1)
         });
-        self.input(from, Input::PeerUp { peer: to as u64 + 1, connection, quiet });
+        self.input(from, Input::PeerUp { peer: to as u64 + 1, connection });
         self.pump(from, to);
     }
 

@@ -37,7 +37,7 @@ const COMPARED: usize = 64;
 pub(super) enum Input {
     Tick,
     Client(Connection, Ask),
-    PeerUp { peer: u64, connection: u64, quiet: bool },
+    PeerUp { peer: u64, connection: u64 },
     PeerConnected { peer: u64, connection: u64 },
     Peer { peer: u64, connection: u64, frame: Bytes },
     Compiled(CodeHash),
@@ -103,8 +103,8 @@ impl Process {
     ) -> Result<Self, ReplicaError> {
         let log = paxos::share(disk.open_log()?);
         let members: Vec<u64> = (1..=profile.replicas as u64).collect();
-        let drain_around_promises = plant != Some(Plant::NoDrain);
-        let workarounds = Workarounds { drain_around_promises, ..Workarounds::ALL };
+        let workarounds =
+            Workarounds { return_from_outside: plant != Some(Plant::NoReturn), ..Workarounds::ALL };
         let config = NodeConfig { workarounds, ..NodeConfig::new(1, 1, id, members) };
         let node = Node::recover(config, &log)?;
         let settings = Settings { live_activations: profile.live_activations };
@@ -202,11 +202,9 @@ impl Process {
         match input {
             Input::Tick => self.replica.handle_tick()?,
             Input::Client(connection, ask) => self.ask(connection, ask, out),
-            Input::PeerUp { peer, connection, quiet } => {
+            Input::PeerUp { peer, connection } => {
                 self.outgoing[index(peer)] = Some(connection);
-                if !quiet {
-                    self.replica.handle_reconnected(peer)?;
-                }
+                self.replica.handle_reconnected(peer)?;
             }
             Input::PeerConnected { peer, connection } => {
                 self.incoming[index(peer)] = connection;
