@@ -157,6 +157,15 @@ pub enum CallError {
 }
 
 impl CallError {
+    /// Whether the class or the caller meant the call to end so.
+    #[must_use]
+    pub const fn is_meant(&self) -> bool {
+        matches!(
+            self,
+            Self::Failed(_) | Self::Aborted(_) | Self::Cancelled(_) | Self::InitRefused(_)
+        )
+    }
+
     /// Stable code, for programs: exit codes, JSON, metrics.
     #[must_use]
     pub fn code(&self) -> &str {

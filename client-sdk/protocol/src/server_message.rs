@@ -112,10 +112,12 @@ pub struct Refused {
 }
 
 impl Reply {
-    /// Id of the error, if it is one: the server that sent the reply logged it under this id.
+    /// Id under which the server that sent the reply has logged its error. None for what its class
+    /// or caller meant, which nobody logs.
     #[must_use]
-    pub const fn error_id(&self) -> ErrorId {
-        ErrorId::of_step(self.position)
+    pub fn error_id(&self) -> Option<ErrorId> {
+        let error = self.outcome.as_ref().err()?;
+        (!error.is_meant()).then(|| ErrorId::of_step(self.position))
     }
 }
 

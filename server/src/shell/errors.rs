@@ -39,9 +39,9 @@ pub(super) fn log_refusal(refusal: &Refusal, session: u64, number: u64) -> Optio
     }
 }
 
-/// Logs the error of an ordered call, unless it is one that its class or caller meant.
+/// Logs the error of an ordered call, unless its class or caller meant it.
 pub(super) fn log_call(error: &CallError, position: Position, session: u64, number: u64) {
-    if is_ordinary(error) {
+    if error.is_meant() {
         return;
     }
     let id = ErrorId::of_step(position);
@@ -50,20 +50,10 @@ pub(super) fn log_call(error: &CallError, position: Position, session: u64, numb
 
 /// Logs the error of a read.
 pub(super) fn log_read(error: &CallError, correlation: u64) -> Option<ErrorId> {
-    if is_ordinary(error) {
+    if error.is_meant() {
         return None;
     }
     let id = next();
     tracing::warn!(%id, correlation, code = error.code(), %error, "a read failed");
     Some(id)
-}
-
-fn is_ordinary(error: &CallError) -> bool {
-    matches!(
-        error,
-        CallError::Failed(_)
-            | CallError::Aborted(_)
-            | CallError::Cancelled(_)
-            | CallError::InitRefused(_)
-    )
 }

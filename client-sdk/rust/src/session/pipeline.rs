@@ -211,16 +211,13 @@ impl<T> Pipeline<T> {
     pub(super) fn resolve(
         &mut self,
         number: u64,
-        id: ErrorId,
+        id: Option<ErrorId>,
         outcome: Outcome,
     ) -> Option<Output<T>> {
         let mut entry = self.remove(number)?;
         self.pacing.reset();
         let ticket = entry.ticket.take()?;
-        Some(Output::Resolved(
-            ticket,
-            outcome.map_err(|error| CallFailure::Failed(error, Some(id))),
-        ))
+        Some(Output::Resolved(ticket, outcome.map_err(|error| CallFailure::Failed(error, id))))
     }
 
     /// Takes an entry out.

@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use gesmas_protocol::{
-    CallError, CancelReason, ClientMessage, ErrorId, LimitExceeded, OverReason, Position, Refusal,
-    Reply,
+    CallError, CancelReason, ClientMessage, LimitExceeded, OverReason, Position, Refusal, Reply,
 };
 
 use super::{Bench, SESSION, body, end};
@@ -272,8 +271,7 @@ fn a_connected_call_waits_a_little_for_the_server_to_tell_its_deadline() {
             outcome: Err(cancelled.clone()),
         },
     );
-    let id = Some(ErrorId::of_step(Position::default()));
-    let failure = CallFailure::Failed(cancelled, id);
+    let failure = CallFailure::Failed(cancelled, None);
     assert_eq!(bench.outputs(), [Output::Resolved("a", Err(failure))]);
     bench.pass(Duration::from_secs(1));
     let unknown = CallFailure::Unknown(UnknownReason::Deadline);
