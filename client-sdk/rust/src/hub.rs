@@ -373,7 +373,7 @@ impl Hub {
         match notice {
             Output::Resolved(Ticket::Shipped(class), result) => self.shipped(now, &class, result),
             Output::Resolved(ticket, result) => ticket.resolve(result),
-            Output::ClassNeeded(class) => self.class_needed(now, key, class),
+            Output::ClassNeeded(class, id) => self.class_needed(now, key, class, id),
             Output::Unresponsive => self.verdict = Verdict::Leave,
             Output::Event(event) => {
                 if let Some(ports) = self.ports(key) {

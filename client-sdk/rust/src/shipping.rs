@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use gesmas_protocol::{Bytes, CallError, Refusal, RequestBody};
+use gesmas_protocol::{Bytes, CallError, ErrorId, Refusal, RequestBody};
 
 use crate::{command::Ticket, failure::CallFailure, hub::Hub, session::core::SessionSettings};
 
@@ -48,10 +48,15 @@ impl Shipping {
 
 impl Hub {
     /// A session needs a class.
-    pub(crate) fn class_needed(&mut self, now: Instant, key: u64, class: String) {
+    pub(crate) fn class_needed(
+        &mut self,
+        now: Instant,
+        key: u64,
+        class: String,
+        id: Option<ErrorId>,
+    ) {
         let Some(module) = self.shipping.modules.get(&class).cloned() else {
-            let failure =
-                CallFailure::Refused(Refusal::ClassUnknown { class: class.clone() }, None);
+            let failure = CallFailure::Refused(Refusal::ClassUnknown { class: class.clone() }, id);
             self.with(key, |core| core.class_settled(now, &class, Some(&failure)));
             return;
         };

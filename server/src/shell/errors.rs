@@ -26,11 +26,16 @@ pub(super) fn log_refusal(refusal: &Refusal, session: u64, number: u64) -> Optio
     match refusal {
         Refusal::OutOfOrder { .. }
         | Refusal::Forgotten
-        | Refusal::ClassUnknown { .. }
         | Refusal::ClassPending { .. }
         | Refusal::SessionUnknown
         | Refusal::Busy
         | Refusal::Unavailable => None,
+        // Most clients ship the class and say nothing; one that cannot shows its user the id.
+        Refusal::ClassUnknown { .. } => {
+            let id = next();
+            tracing::info!(%id, session, number, %refusal, "a class is asked for that is not loaded");
+            Some(id)
+        }
         Refusal::Limit(_) | Refusal::Invalid { .. } | Refusal::Denied { .. } => {
             let id = next();
             tracing::warn!(%id, session, number, code = refusal.code(), %refusal, "a request was refused");

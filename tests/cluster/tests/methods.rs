@@ -67,10 +67,18 @@ async fn calls_that_are_wrong_say_in_which_way() {
     ];
     for (code, failure) in failures {
         assert_eq!(failure.code(), code, "{failure}");
+        assert_logged(&cluster, &failure);
     }
     bystander.check().await;
     assert_eq!(mark(&session).await, 5);
     bystander.finish(&cluster).await;
+}
+
+/// Whoever is told of an error finds more about it under its id.
+fn assert_logged(cluster: &Cluster, failure: &CallFailure) {
+    let id = failure.id().unwrap_or_else(|| panic!("it has no id: {failure}")).to_string();
+    let logged = (0..3).any(|replica| cluster.logged(replica).contains(&id));
+    assert!(logged, "no replica has logged {id}: {failure}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -124,9 +132,7 @@ async fn methods_that_mean_harm_end_with_their_own_error_and_leave_no_trace() {
         assert_eq!(failure.code(), code, "{method}: {failure}");
         let message = &trap(&failure).message;
         assert!(message.contains(part), "{method}: {message}");
-        let id = failure.id().expect("an error has an id").to_string();
-        let logged = (0..3).any(|replica| cluster.logged(replica).contains(&id));
-        assert!(logged, "{method}: no replica has logged {id}");
+        assert_logged(&cluster, &failure);
         bystander.check().await;
         if method != "continue_forever" {
             assert_eq!(mark(&session).await, 5, "{method} is undone");

@@ -18,8 +18,8 @@ use std::{
 };
 
 use gesmas_protocol::{
-    Acknowledge, Alive, AttachSession, Bytes, ClientMessage, CloseSession, Event, EventGap,
-    KeepAlive, OpenSession, OverReason, Position, ReadReply, Refused, Reply, RequestBody,
+    Acknowledge, Alive, AttachSession, Bytes, ClientMessage, CloseSession, ErrorId, Event,
+    EventGap, KeepAlive, OpenSession, OverReason, Position, ReadReply, Refused, Reply, RequestBody,
 };
 
 use super::{
@@ -99,7 +99,7 @@ pub(crate) enum Output<T> {
     /// A request or read has ended.
     Resolved(T, Result<Bytes, CallFailure>),
     /// A request needs this class; say [`SessionCore::class_settled`] when its fate is known.
-    ClassNeeded(String),
+    ClassNeeded(String, Option<ErrorId>),
     /// An event.
     Event(SessionEvent),
     /// The state changed.

@@ -123,7 +123,7 @@ impl<T> Reads<T> {
         let result = match result {
             Err(ReadError::Refused(Refusal::ClassUnknown { class })) => {
                 entry.class_needed = true;
-                return Some(Output::ClassNeeded(class));
+                return Some(Output::ClassNeeded(class, id));
             }
             Err(ReadError::Refused(refusal)) if passes(&refusal) => {
                 self.paused.insert((now + self.pacing.pause(), correlation));

@@ -50,7 +50,7 @@ impl<T> SessionCore<T> {
             Refusal::ClassUnknown { class } => {
                 self.pipeline.rewind(number);
                 self.pipeline.stall = Some(Stall::Class(class.clone()));
-                self.outputs.push_back(Output::ClassNeeded(class));
+                self.outputs.push_back(Output::ClassNeeded(class, id));
             }
             refusal if passes(&refusal) => {
                 if matches!(refusal, Refusal::Limit(_)) {

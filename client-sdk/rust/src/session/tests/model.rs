@@ -243,7 +243,7 @@ impl World {
                     let before = self.told.insert(number, result);
                     assert_eq!(before, None, "{number} was told twice");
                 }
-                Output::ClassNeeded(class) => {
+                Output::ClassNeeded(class, _) => {
                     self.cluster.class_loaded = true;
                     self.core.class_settled(self.now, &class, None);
                 }

@@ -138,7 +138,7 @@ fn a_missing_class_is_asked_for_once_and_the_pipeline_goes_on_behind_it() {
     bench.refuse(1, Refusal::ClassUnknown { class: "Queue".into() });
     bench.refuse(2, Refusal::OutOfOrder { last: 0 });
     bench.refuse(3, Refusal::OutOfOrder { last: 0 });
-    assert_eq!(bench.outputs(), [Output::ClassNeeded("Queue".into())]);
+    assert_eq!(bench.outputs(), [Output::ClassNeeded("Queue".into(), None)]);
     bench.call("d");
     bench.pass(Duration::from_secs(1));
     assert_eq!(bench.requests(), [""; 0], "all waits for the class");
@@ -159,7 +159,7 @@ fn a_request_whose_class_cannot_be_had_makes_way() {
     let refusal = Refusal::ClassUnknown { class: "Queue".into() };
     bench.refuse(1, refusal.clone());
     bench.refuse(2, Refusal::OutOfOrder { last: 0 });
-    assert_eq!(bench.outputs(), [Output::ClassNeeded("Queue".into())]);
+    assert_eq!(bench.outputs(), [Output::ClassNeeded("Queue".into(), None)]);
     let failure = CallFailure::Refused(refusal, None);
     bench.core.class_settled(bench.now, "Queue", Some(&failure));
     assert_eq!(bench.outputs(), [Output::Resolved("a", Err(failure))]);
