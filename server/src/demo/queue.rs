@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    os::unix::process::ExitStatusExt as _,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -18,6 +19,8 @@ use tokio::{sync::watch, task::JoinSet};
 use super::{DemoError, Options, open};
 use crate::local_cluster::LocalCluster;
 
+/// Number of the signal that nothing can catch.
+const SIGKILL: i32 = 9;
 /// Items that move between the kill and the restart, one part in this many of all.
 const DOWN_PARTS: u64 = 10;
 
@@ -64,7 +67,7 @@ pub(super) async fn run(
     let half = options.items / 2;
     wait_for(&mut counted, half).await;
     let leader = cluster.leader().await?;
-    let failover = probe.measure(cluster, leader).await?;
+    let (failover, leader_killed) = probe.measure(cluster, leader).await?;
     wait_for(&mut counted, half + options.items / DOWN_PARTS).await;
     cluster.restart(leader)?;
 
@@ -79,7 +82,6 @@ pub(super) async fn run(
     setup.close().await;
     let (lost, duplicated, out_of_order) = account(options, &records);
     let calls = 2 * options.items;
-    let leader_killed = true;
     Ok(Moved { lost, duplicated, out_of_order, calls, elapsed, failover, leader_killed })
 }
 
@@ -164,16 +166,17 @@ impl Probe {
         Ok(Self { barrier })
     }
 
-    /// Kills the leader and returns the time until the next update is acknowledged.
+    /// Kills the leader and returns the time from before the kill until the next update is
+    /// acknowledged, and whether it was the kill that ended the leader.
     async fn measure(
         &self,
         cluster: &mut LocalCluster,
         leader: usize,
-    ) -> Result<Duration, DemoError> {
-        cluster.kill(leader)?;
-        let killed = Instant::now();
+    ) -> Result<(Duration, bool), DemoError> {
+        let start = Instant::now();
+        let status = cluster.kill(leader)?;
         self.barrier.wait().await.map_err(|error| DemoError::call("the probe", error))?;
-        Ok(killed.elapsed())
+        Ok((start.elapsed(), status.signal() == Some(SIGKILL)))
     }
 }
 

@@ -9,7 +9,7 @@ use std::{
     fs, io,
     net::{Ipv4Addr, SocketAddr, TcpListener},
     path::PathBuf,
-    process::{Child, Command, Stdio},
+    process::{Child, Command, ExitStatus, Stdio},
     time::{Duration, Instant},
 };
 
@@ -176,18 +176,17 @@ impl LocalCluster {
         Err(self.late("the election of a leader"))
     }
 
-    /// Kills a replica with SIGKILL.
+    /// Kills a replica with SIGKILL, and says how it ended: by the signal, unless it was gone before.
     ///
     /// # Errors
     /// When the system refuses.
     ///
     /// # Panics
     /// When it does not run.
-    pub fn kill(&mut self, index: usize) -> Result<(), LocalClusterError> {
+    pub fn kill(&mut self, index: usize) -> Result<ExitStatus, LocalClusterError> {
         let child = self.replicas[index].child.take();
         let mut child = child.expect("a replica is killed while it runs");
-        child.kill().and_then(|()| child.wait()).map_err(io_error("killing a replica"))?;
-        Ok(())
+        child.kill().and_then(|()| child.wait()).map_err(io_error("killing a replica"))
     }
 
     /// Starts a replica that was killed.

@@ -1,7 +1,7 @@
 //! Errors that clients are told of: each is in this replica's log under its id.
 //!
-//! What belongs to the ordinary run of things (out of order, a class to ship, busy) has no id and
-//! is not logged. The error of an ordered call has the id of its step, equal on all replicas.
+//! What belongs to the ordinary run of things (out of order, a class that is being compiled, busy)
+//! has no id and is not logged; nor has what a class or its caller meant. The error of an ordered call has the id of its step, equal on all replicas.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
