@@ -5,7 +5,7 @@
 //! state could say otherwise, is demanded here.
 //! Not here: bytes of images (`image.rs`).
 
-use std::collections::BTreeSet;
+use imbl::OrdSet;
 
 use crate::{
     host_call::Holder,
@@ -206,7 +206,7 @@ fn session_sum(state: &State, id: SessionId, session: &Session) -> Checked<Sum> 
 
 /// Alarms, what is due, and the watches of sessions.
 fn check_alarms(state: &State) -> Checked {
-    let mut due = BTreeSet::new();
+    let mut due = OrdSet::new();
     let mut watches = 0;
     for (&id, alarm) in &state.alarms {
         let damaged = || format!("alarm {id}");

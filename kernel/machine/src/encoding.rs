@@ -37,6 +37,22 @@ pub(crate) fn encode_into(value: &impl Serialize, target: &mut Vec<u8>) {
     write(value, Appending(target));
 }
 
+/// Gives the encoding of a value to `sink`, in pieces of any size. Stops at its first error.
+pub(crate) fn encode_to<E>(
+    value: &impl Serialize,
+    sink: &mut dyn FnMut(&[u8]) -> Result<(), E>,
+) -> Result<(), E> {
+    let mut giving = Giving { sink, error: None };
+    let outcome = bincode::serde::encode_into_writer(value, &mut giving, configuration());
+    match giving.error {
+        Some(error) => Err(error),
+        None => {
+            outcome.expect("the machine's types have encodings");
+            Ok(())
+        }
+    }
+}
+
 /// Hash of the encoding of a value, without the encoding itself.
 pub(crate) fn hash(value: &impl Serialize) -> blake3::Hash {
     let mut hashing = Hashing::default();
@@ -55,6 +71,20 @@ impl Writer for Appending<'_> {
     fn write(&mut self, bytes: &[u8]) -> Result<(), EncodeError> {
         self.0.extend_from_slice(bytes);
         Ok(())
+    }
+}
+
+struct Giving<'a, E> {
+    sink: &'a mut dyn FnMut(&[u8]) -> Result<(), E>,
+    error: Option<E>,
+}
+
+impl<E> Writer for &mut Giving<'_, E> {
+    fn write(&mut self, bytes: &[u8]) -> Result<(), EncodeError> {
+        (self.sink)(bytes).map_err(|error| {
+            self.error = Some(error);
+            EncodeError::Other("the sink takes no more")
+        })
     }
 }
 

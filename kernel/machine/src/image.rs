@@ -1,7 +1,9 @@
 //! Images: the whole state as bytes, suspended invocations included, and back.
 //!
 //! An image holds journals, no stacks; bodies are rebuilt when they are resumed. It is taken
-//! between entries of the log. It is a magic number, the hash of the rest, and the encoded state.
+//! between entries of the log. It is a magic number, the encoded state, and the hash of that.
+//! A [`Snapshot`] is the state of one moment, to be written at leisure: it shares everything with
+//! the machine, which copies what it changes from then on. So taking one costs no pause.
 //! Invariants: a machine made from an image has the same hash and the same future as the one it
 //! was taken of; an image that is damaged, of another version or of another engine is refused.
 //! Not here: files of images, and what makes a state sound (`check.rs`).
@@ -11,14 +13,15 @@ use crate::{
     encoding::{self, DecodeError},
     engine::Engine,
     machine::{Machine, Settings},
+    names::Step,
     state::{ClassStatus, State},
     sum::{Kind, Sum},
 };
 
 /// Says what the bytes are, and their format.
-const MAGIC: [u8; 8] = *b"gesmas\x00\x02";
+const MAGIC: [u8; 8] = *b"gesmas\x00\x03";
 
-/// Bytes of the hash after it.
+/// Bytes of the hash at the end.
 const HASH: usize = 32;
 
 /// Why an image is refused.
@@ -45,18 +48,28 @@ pub enum ImageError {
 }
 
 impl<E: Engine> Machine<E> {
+    /// The state as it is now.
+    ///
+    /// # Panics
+    /// In the middle of an entry: see [`Machine::is_between_entries`].
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        assert!(self.is_between_entries(), "a snapshot is taken between entries");
+        Snapshot { state: self.world.state.clone() }
+    }
+
     /// The state as bytes.
     ///
     /// # Panics
-    /// In the middle of an entry: [`Machine::run`] returned [`crate::Progress::More`] or `Paused`.
+    /// Like [`Machine::snapshot`].
     #[must_use]
     pub fn encode_image(&self) -> Vec<u8> {
-        assert!(self.is_between_entries(), "an image is taken between entries");
-        let mut bytes = MAGIC.to_vec();
-        bytes.extend_from_slice(&[0; HASH]);
-        encoding::encode_into(&self.world.state, &mut bytes);
-        let (head, body) = bytes.split_at_mut(MAGIC.len() + HASH);
-        head[MAGIC.len()..].copy_from_slice(blake3::hash(body).as_bytes());
+        let mut bytes = Vec::new();
+        let written: Result<(), std::convert::Infallible> = self.snapshot().write(&mut |piece| {
+            bytes.extend_from_slice(piece);
+            Ok(())
+        });
+        written.expect("memory takes everything");
         bytes
     }
 
@@ -66,19 +79,16 @@ impl<E: Engine> Machine<E> {
     /// [`ImageError`] when the image cannot be trusted or cannot be run here.
     pub fn from_image(image: &[u8], engine: E, settings: Settings) -> Result<Self, ImageError> {
         let rest = image.strip_prefix(&MAGIC).ok_or(ImageError::Format)?;
-        let (hash, body) = rest.split_first_chunk::<HASH>().ok_or(ImageError::Format)?;
+        let (body, hash) = rest.split_last_chunk::<HASH>().ok_or(ImageError::Format)?;
         if blake3::hash(body) != *hash {
             return Err(ImageError::Torn);
         }
-        let mut state: State = encoding::decode(body)?;
+        let state: State = encoding::decode(body)?;
         if !state.runs_on(&engine.identity()) {
             let engine = state.genesis().engine.description.clone();
             return Err(ImageError::Incompatible(engine));
         }
         check::check(&state)?;
-        for invocation in state.invocations.values_mut() {
-            invocation.running.has_blocked = true;
-        }
         let mut machine = Self::with_state(state, engine, settings);
         let ready = machine.world.state.classes.values().filter(|class| {
             class.status == ClassStatus::Ready && !machine.engine.is_compiled(class.code)
@@ -90,15 +100,58 @@ impl<E: Engine> Machine<E> {
     /// Hash of the whole state: equal on replicas that are at the same step.
     #[must_use]
     pub fn state_hash(&self) -> Sum {
-        let state = &self.world.state;
-        let classes: Vec<_> =
-            state.classes.iter().map(|(name, class)| (name, class.code, &class.status)).collect();
-        Sum::of(
-            Kind::State,
-            &(
-                (state.total, state.epoch, state.step, state.now, state.ballot),
-                (&state.genesis, classes, state.next, state.state_bytes),
-            ),
-        )
+        state_hash(&self.world.state)
     }
+}
+
+/// The state of one moment. See the file's head.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    state: State,
+}
+
+impl Snapshot {
+    /// Gives the image to `sink`, in pieces of any size.
+    ///
+    /// # Errors
+    /// The first of the sink, after which it gets nothing more.
+    pub fn write<E>(&self, sink: &mut dyn FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
+        sink(&MAGIC)?;
+        let mut hasher = blake3::Hasher::new();
+        encoding::encode_to(&self.state, &mut |piece| {
+            hasher.update(piece);
+            sink(piece)
+        })?;
+        sink(hasher.finalize().as_bytes())
+    }
+
+    /// Steps so far.
+    #[must_use]
+    pub fn step(&self) -> Step {
+        self.state.step
+    }
+
+    /// Where it belongs in the history.
+    #[must_use]
+    pub fn epoch(&self) -> u32 {
+        self.state.epoch
+    }
+
+    /// Hash of the whole state: equal on replicas that are at the same step.
+    #[must_use]
+    pub fn state_hash(&self) -> Sum {
+        state_hash(&self.state)
+    }
+}
+
+fn state_hash(state: &State) -> Sum {
+    let classes: Vec<_> =
+        state.classes.iter().map(|(name, class)| (name, class.code, &class.status)).collect();
+    Sum::of(
+        Kind::State,
+        &(
+            (state.total, state.epoch, state.step, state.now, state.ballot),
+            (&state.genesis, classes, state.next, state.state_bytes),
+        ),
+    )
 }

@@ -41,7 +41,7 @@ pub use crate::{
     encoding::DecodeError,
     engine::{ActivationId, End, Engine, EngineIdentity, Entry, Turn},
     host_call::{Answer, Holder, HostCall, Owner, PAnswer, PermitOwner, Wait},
-    image::ImageError,
+    image::{ImageError, Snapshot},
     limits::{Limits, ModuleLimits, within},
     machine::{JoinError, Machine, Progress, Settings},
     names::{

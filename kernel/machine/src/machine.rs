@@ -253,8 +253,9 @@ impl<E: Engine> Machine<E> {
         self.is_between_entries() && self.inbox.is_empty()
     }
 
-    /// Whether no entry is half applied; some may wait.
-    pub(crate) fn is_between_entries(&self) -> bool {
+    /// Whether no entry is half applied; some may wait. Snapshots are taken then only.
+    #[must_use]
+    pub fn is_between_entries(&self) -> bool {
         self.is_between_steps() && !self.alarms_open && self.commands.is_empty()
     }
 
@@ -315,7 +316,7 @@ impl<E: Engine> Machine<E> {
     /// When the next alarm is due: the leader orders a batch then, empty if need be.
     #[must_use]
     pub fn next_due(&self) -> Option<Time> {
-        self.world.state.due.first().map(|(due, _)| *due)
+        self.world.state.due.get_min().map(|(due, _)| *due)
     }
 
     /// Sessions and their timeouts, nanoseconds.

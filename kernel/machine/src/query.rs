@@ -214,7 +214,7 @@ impl<E> Machine<E> {
         self.world
             .state
             .objects
-            .range::<ObjectName, _>(range)
+            .range::<_, ObjectName>(range)
             .filter(|(name, _)| class.is_none_or(|class| name.class == *class))
             .take(limit)
             .filter_map(|(name, _)| self.summary(name))
@@ -277,7 +277,7 @@ impl<E> Machine<E> {
     /// Blocked invocations, oldest first, at most `limit`.
     #[must_use]
     pub fn invocations(&self, limit: usize) -> Vec<InvocationView> {
-        let view = |invocation: &crate::state::Invocation| {
+        let view = |invocation: &std::sync::Arc<crate::state::Invocation>| {
             let Status::Blocked(blocked) = &invocation.status else {
                 return None;
             };
@@ -304,16 +304,17 @@ impl<E> Machine<E> {
     /// Sessions by id, at most `limit`.
     #[must_use]
     pub fn session_views(&self, limit: usize) -> Vec<SessionView> {
-        let view = |(id, session): (&SessionId, &crate::state::Session)| SessionView {
-            id: *id,
-            principal: session.principal.clone(),
-            timeout: session.timeout,
-            last_admitted: session.last_admitted,
-            open: session.open.len() as u64,
-            replies: session.replies.len() as u64,
-            events: session.events.len() as u64,
-            permits: session.permits.len() as u64,
-        };
+        let view =
+            |(id, session): (&SessionId, &std::sync::Arc<crate::state::Session>)| SessionView {
+                id: *id,
+                principal: session.principal.clone(),
+                timeout: session.timeout,
+                last_admitted: session.last_admitted,
+                open: session.open.len() as u64,
+                replies: session.replies.len() as u64,
+                events: session.events.len() as u64,
+                permits: session.permits.len() as u64,
+            };
         self.world.state.sessions.iter().take(limit).map(view).collect()
     }
 

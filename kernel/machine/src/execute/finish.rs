@@ -169,7 +169,7 @@ impl<E: Engine> Machine<E> {
         let frame = &invocation.frame;
         let most = self.world.state.limits().faults_per_object.max(1);
         let now = self.world.state.now;
-        let Some(object) = self.world.state.objects.get_mut(&frame.object) else {
+        let Some(object) = self.world.state.object_mut(&frame.object) else {
             return;
         };
         self.world.staged.push(Effect::HandlerFailed {

@@ -146,7 +146,7 @@ impl<E: Engine> Machine<E> {
             }
             HostCall::Waiters { semaphore } => {
                 let waiters = |semaphore: &crate::state::Semaphore| semaphore.waiters.len() as u64;
-                Answer::Number(semaphores.get(&semaphore).map_or(0, waiters))
+                Answer::Number(semaphores.get(&semaphore).map_or(0, |semaphore| waiters(semaphore)))
             }
             HostCall::Owners { semaphore } => Answer::Owners(self.world.owners(object, &semaphore)),
             other => panic!("{other:?} does not concern semaphores"),

@@ -244,7 +244,7 @@ impl<E: Engine> Machine<E> {
     /// Ends a segment that blocks: what it did stands, others see it.
     fn suspend(&mut self, mut invocation: Invocation, segment: &Segment, blocked: Blocked) {
         let id = invocation.id;
-        if !std::mem::replace(&mut invocation.running.has_blocked, true) {
+        if std::mem::take(&mut invocation.running.never_blocked) {
             self.statistics.blocked_invocations += 1;
         }
         if invocation.running.woken_in_vain.take().is_some_and(|last| last == blocked.semaphore) {

@@ -102,8 +102,8 @@ pub(crate) struct Running {
     pub(crate) step: Step,
     pub(crate) fuel: u64,
     pub(crate) segments: u64,
-    /// Whether it has ever blocked.
-    pub(crate) has_blocked: bool,
+    /// Whether it has yet to block for the first time.
+    pub(crate) never_blocked: bool,
     /// Semaphore it last went on from without a permit of it.
     pub(crate) woken_in_vain: Option<Vec<u8>>,
 }

@@ -1,7 +1,10 @@
 //! The machine's whole state, as plain data.
 //!
-//! Everything is ordered (`BTreeMap`): iteration is the same on every replica. Whatever belongs to
+//! Everything is ordered (`OrdMap`): iteration is the same on every replica. Whatever belongs to
 //! an object is found from its name, whatever belongs to a session from its id.
+//! The maps are persistent: a clone shares everything with its original, and whoever changes a
+//! record copies the few nodes on the way to it, once. So a snapshot costs no pause, however large
+//! the state is.
 //! Invariant: `total` and the sums of objects and sessions are the sums of their records; `../check.rs`
 //! recomputes them.
 //! Not here: how the state changes (`world/`), and what lives only while a step runs.
@@ -12,8 +15,9 @@ mod invocation;
 mod object;
 mod session;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
+use imbl::{OrdMap, OrdSet};
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::{
@@ -45,18 +49,18 @@ pub(crate) struct State {
     pub(crate) now: Time,
     /// Ballot of the leader whose batches count.
     pub(crate) ballot: Ballot,
-    pub(crate) classes: BTreeMap<ClassName, Class>,
-    pub(crate) objects: BTreeMap<ObjectName, Object>,
-    pub(crate) sessions: BTreeMap<SessionId, Session>,
+    pub(crate) classes: OrdMap<ClassName, Class>,
+    pub(crate) objects: OrdMap<ObjectName, Arc<Object>>,
+    pub(crate) sessions: OrdMap<SessionId, Arc<Session>>,
     /// Sessions by the nonces that opened them.
-    pub(crate) nonces: BTreeMap<u128, SessionId>,
+    pub(crate) nonces: OrdMap<u128, SessionId>,
     /// Blocked invocations; one that runs is with whoever runs it.
-    pub(crate) invocations: BTreeMap<InvocationId, Invocation>,
+    pub(crate) invocations: OrdMap<InvocationId, Arc<Invocation>>,
     /// Permits that have owners.
-    pub(crate) permits: BTreeMap<PermitId, Permit>,
-    pub(crate) alarms: BTreeMap<AlarmId, Alarm>,
+    pub(crate) permits: OrdMap<PermitId, Permit>,
+    pub(crate) alarms: OrdMap<AlarmId, Arc<Alarm>>,
     /// Alarms that have a time, in the order in which they go off.
-    pub(crate) due: BTreeSet<(Time, AlarmId)>,
+    pub(crate) due: OrdSet<(Time, AlarmId)>,
     pub(crate) next: Next,
     /// Keys and values of all objects, bytes.
     pub(crate) state_bytes: u64,
@@ -84,14 +88,14 @@ impl State {
             step: Step(0),
             now: Time(0),
             ballot: Ballot::default(),
-            classes: BTreeMap::new(),
-            objects: BTreeMap::new(),
-            sessions: BTreeMap::new(),
-            nonces: BTreeMap::new(),
-            invocations: BTreeMap::new(),
-            permits: BTreeMap::new(),
-            alarms: BTreeMap::new(),
-            due: BTreeSet::new(),
+            classes: OrdMap::new(),
+            objects: OrdMap::new(),
+            sessions: OrdMap::new(),
+            nonces: OrdMap::new(),
+            invocations: OrdMap::new(),
+            permits: OrdMap::new(),
+            alarms: OrdMap::new(),
+            due: OrdSet::new(),
             next: Next { session: 1, invocation: 1, permit: 1, alarm: 1, incarnation: 1, token: 1 },
             state_bytes: 0,
             total: Sum::default(),
@@ -120,9 +124,19 @@ impl State {
         })
     }
 
+    /// An object, to change it. What a snapshot shares is copied first, here as everywhere.
+    pub(crate) fn object_mut(&mut self, name: &ObjectName) -> Option<&mut Object> {
+        self.objects.get_mut(name).map(Arc::make_mut)
+    }
+
+    /// A session, to change it.
+    pub(crate) fn session_mut(&mut self, id: &SessionId) -> Option<&mut Session> {
+        self.sessions.get_mut(id).map(Arc::make_mut)
+    }
+
     /// Changes the sum of an object's records.
     pub(crate) fn adjust_object(&mut self, name: &ObjectName, minus: Sum, plus: Sum) {
-        let object = self.objects.get_mut(name).expect("records belong to living objects");
+        let object = self.object_mut(name).expect("records belong to living objects");
         object.sum -= minus;
         object.sum += plus;
         self.total -= minus;
@@ -131,7 +145,7 @@ impl State {
 
     /// Changes the sum of a session's records.
     pub(crate) fn adjust_session(&mut self, id: SessionId, minus: Sum, plus: Sum) {
-        let session = self.sessions.get_mut(&id).expect("records belong to living sessions");
+        let session = self.session_mut(&id).expect("records belong to living sessions");
         session.sum -= minus;
         session.sum += plus;
         self.total -= minus;

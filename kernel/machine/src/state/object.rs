@@ -2,8 +2,9 @@
 //!
 //! Not here: the operations on them (`world/store.rs`, `world/semaphore.rs`).
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::{collections::VecDeque, sync::Arc};
 
+use imbl::{OrdMap, OrdSet};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -22,19 +23,19 @@ pub(crate) struct Object {
     pub(crate) code: CodeHash,
     /// Hash of the arguments it was created with.
     pub(crate) created_with: CodeHash,
-    pub(crate) entries: BTreeMap<Vec<u8>, Entry>,
+    pub(crate) entries: OrdMap<Vec<u8>, Arc<Entry>>,
     /// Keys and values, bytes.
     pub(crate) bytes: u64,
     /// Semaphores that are not as a fresh one is.
-    pub(crate) semaphores: BTreeMap<Vec<u8>, Semaphore>,
+    pub(crate) semaphores: OrdMap<Vec<u8>, Arc<Semaphore>>,
     /// Counts as `init` left them, where they are not 0.
-    pub(crate) initial_counts: BTreeMap<Vec<u8>, u64>,
+    pub(crate) initial_counts: OrdMap<Vec<u8>, u64>,
     /// Waiters of all its semaphores.
     pub(crate) waiters: u64,
     /// Owned permits of all its semaphores.
     pub(crate) permits: u64,
     /// Its timers and watches.
-    pub(crate) alarms: BTreeSet<AlarmId>,
+    pub(crate) alarms: OrdSet<AlarmId>,
     /// Failed handlers, oldest first.
     pub(crate) faults: VecDeque<Fault>,
     /// Sum of all its records.
@@ -55,8 +56,8 @@ pub(crate) struct Semaphore {
     pub(crate) count: u64,
     /// Ticket of the next waiter; tickets order the queue.
     pub(crate) next_ticket: u64,
-    pub(crate) waiters: BTreeMap<u64, InvocationId>,
-    pub(crate) owners: BTreeSet<PermitId>,
+    pub(crate) waiters: OrdMap<u64, InvocationId>,
+    pub(crate) owners: OrdSet<PermitId>,
     /// Sum of its own record: count and next ticket.
     pub(crate) sum: Sum,
 }
@@ -87,13 +88,13 @@ impl Object {
             incarnation,
             code,
             created_with: CodeHash::of(arguments),
-            entries: BTreeMap::new(),
+            entries: OrdMap::new(),
             bytes: 0,
-            semaphores: BTreeMap::new(),
-            initial_counts: BTreeMap::new(),
+            semaphores: OrdMap::new(),
+            initial_counts: OrdMap::new(),
             waiters: 0,
             permits: 0,
-            alarms: BTreeSet::new(),
+            alarms: OrdSet::new(),
             faults: VecDeque::new(),
             sum: Sum::default(),
         };

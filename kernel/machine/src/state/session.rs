@@ -3,8 +3,9 @@
 //! Invariant: every number up to `last_admitted` is open, or has a stored reply, or is over for
 //! good; so a request runs at most once however often it is sent.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::VecDeque;
 
+use imbl::{OrdMap, OrdSet};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -24,12 +25,12 @@ pub(crate) struct Session {
     /// Number of the last request admitted.
     pub(crate) last_admitted: u64,
     /// Requests that have not ended.
-    pub(crate) open: BTreeMap<u64, Open>,
+    pub(crate) open: OrdMap<u64, Open>,
     /// Replies that are not acknowledged.
-    pub(crate) replies: BTreeMap<u64, StoredReply>,
-    pub(crate) permits: BTreeSet<PermitId>,
+    pub(crate) replies: OrdMap<u64, StoredReply>,
+    pub(crate) permits: OrdSet<PermitId>,
     /// Watches of this session, in order of registration.
-    pub(crate) watches: BTreeSet<AlarmId>,
+    pub(crate) watches: OrdSet<AlarmId>,
     /// Events that are not acknowledged, oldest first.
     pub(crate) events: VecDeque<Event>,
     /// Number of the next event.
@@ -77,10 +78,10 @@ impl Session {
             principal,
             timeout,
             last_admitted: 0,
-            open: BTreeMap::new(),
-            replies: BTreeMap::new(),
-            permits: BTreeSet::new(),
-            watches: BTreeSet::new(),
+            open: OrdMap::new(),
+            replies: OrdMap::new(),
+            permits: OrdSet::new(),
+            watches: OrdSet::new(),
             events: VecDeque::new(),
             next_event: 1,
             events_acknowledged: 0,

@@ -101,7 +101,7 @@ impl<E: Engine> Machine<E> {
 
     /// The session of a place that is known to have one.
     pub(super) fn session(&mut self, place: Place) -> &mut Session {
-        self.world.state.sessions.get_mut(&place.session).expect("its standing was looked up")
+        self.world.state.session_mut(&place.session).expect("its standing was looked up")
     }
 
     fn check_room(&mut self, place: Place) -> Result<(), Refusal> {

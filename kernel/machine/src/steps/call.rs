@@ -112,7 +112,7 @@ impl<E: Engine> Machine<E> {
             cancelled: None,
             started: self.world.state.now,
             sum: Sum::default(),
-            running: Running::default(),
+            running: Running { never_blocked: true, ..Running::default() },
         }
     }
 

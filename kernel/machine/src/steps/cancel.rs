@@ -62,7 +62,7 @@ impl<E: Engine> Machine<E> {
     pub(super) fn deadline(&mut self, id: InvocationId) {
         let invocation = self.world.state.invocations.get_mut(&id);
         let invocation = invocation.expect("an invocation that ends cancels its deadline");
-        invocation.deadline = None;
+        std::sync::Arc::make_mut(invocation).deadline = None;
         self.leave_for_cleanup(id, CancelReason::Deadline);
         self.go_on(id);
     }

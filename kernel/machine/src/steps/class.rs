@@ -72,10 +72,16 @@ impl<E: Engine> Machine<E> {
 
     /// Forgets that a request waits for a class.
     pub(super) fn forget_put(&mut self, place: Place) {
-        for class in self.world.state.classes.values_mut() {
-            if let ClassStatus::Pending { puts, .. } = &mut class.status {
-                puts.retain(|put| *put != (place.session, place.number));
-            }
+        let forgotten = (place.session, place.number);
+        let classes = &mut self.world.state.classes;
+        let waits = |class: &Class| match &class.status {
+            ClassStatus::Pending { puts, .. } => puts.contains(&forgotten),
+            ClassStatus::Ready => false,
+        };
+        let name = classes.iter().find(|(_, class)| waits(class)).map(|(name, _)| name.clone());
+        let class = name.and_then(|name| classes.get_mut(&name));
+        if let Some(ClassStatus::Pending { puts, .. }) = class.map(|class| &mut class.status) {
+            puts.retain(|put| *put != forgotten);
         }
     }
 
@@ -87,14 +93,13 @@ impl<E: Engine> Machine<E> {
         if !replicas.contains(&replica) {
             return;
         }
-        let pending =
-            self.world.state.classes.iter_mut().find_map(|(name, class)| match &mut class.status {
-                ClassStatus::Pending { reports, .. } if class.code == code => {
-                    Some((name.clone(), reports))
-                }
-                _ => None,
-            });
-        let Some((name, reports)) = pending else {
+        let classes = &mut self.world.state.classes;
+        let named = classes.iter().find(|(_, class)| class.code == code);
+        let Some(name) = named.map(|(name, _)| name.clone()) else {
+            return;
+        };
+        let class = classes.get_mut(&name).expect("it was just found");
+        let ClassStatus::Pending { reports, .. } = &mut class.status else {
             return;
         };
         reports.insert(replica, failure);

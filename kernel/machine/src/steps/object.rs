@@ -163,10 +163,10 @@ impl<E: Engine> Machine<E> {
             let outcome = Err(CallError::ObjectUnknown);
             return self.world.reply(place.session, place.number, outcome);
         };
-        let semaphores = object.semaphores.values();
+        let semaphores = || object.semaphores.values();
         let mut waiters: Vec<_> =
-            semaphores.clone().flat_map(|one| one.waiters.values()).copied().collect();
-        let permits: Vec<_> = semaphores.flat_map(|one| one.owners.iter()).copied().collect();
+            semaphores().flat_map(|one| one.waiters.values()).copied().collect();
+        let permits: Vec<_> = semaphores().flat_map(|one| one.owners.iter()).copied().collect();
         let alarms: Vec<_> = object.alarms.iter().copied().collect();
         for permit in permits {
             self.world.drop_permit(permit);
@@ -205,7 +205,7 @@ impl<E: Engine> Machine<E> {
     pub(crate) fn let_transient_objects_vanish(&mut self) {
         for name in std::mem::take(&mut self.world.touched) {
             let object = self.world.state.objects.get(&name);
-            if object.is_some_and(Object::is_as_init_left_it) {
+            if object.is_some_and(|object| object.is_as_init_left_it()) {
                 self.forget_object(&name);
             }
         }

@@ -4,6 +4,8 @@
 //! detached calls apart; their clean-ups run in request order; its permits go to the next, newest
 //! first; its watchers start in order of registration; then the ready list drains, once.
 
+use std::sync::Arc;
+
 use crate::{
     command::Place,
     effect::{Effect, SessionEnd},
@@ -45,7 +47,7 @@ impl<E: Engine> Machine<E> {
         let session = Session::new(id, nonce, principal, timeout);
         state.total += session.sum;
         state.nonces.insert(nonce, id);
-        state.sessions.insert(id, session);
+        state.sessions.insert(id, Arc::new(session));
         Ok(id)
     }
 
@@ -54,6 +56,7 @@ impl<E: Engine> Machine<E> {
         let Some(session) = self.world.state.sessions.remove(&id) else {
             return;
         };
+        let session = Arc::unwrap_or_clone(session);
         self.world.state.total -= session.sum;
         self.world.state.nonces.remove(&session.nonce);
         self.world.staged.push(Effect::SessionOver { session: id, reason });
@@ -68,7 +71,7 @@ impl<E: Engine> Machine<E> {
                 Open::PutClass => self.forget_put(Place { session: id, number, previous: 0 }),
             }
         }
-        let permits = session.permits.into_iter().rev().map(Task::Release);
+        let permits = session.permits.iter().rev().copied().map(Task::Release);
         self.agenda.extend(permits);
         self.agenda.extend(session.watches.into_iter().map(Task::Ring));
     }

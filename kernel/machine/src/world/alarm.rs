@@ -2,6 +2,8 @@
 //!
 //! Invariant: `alarms`, `due`, the objects' and the sessions' sets of alarms agree.
 
+use std::sync::Arc;
+
 use crate::{
     limits::within,
     names::{AlarmId, MethodName, ObjectName, SessionId, Time},
@@ -64,7 +66,7 @@ impl World {
 
     /// Takes the next alarm that is due, if there is one.
     pub(crate) fn take_due(&mut self) -> Option<(AlarmId, Alarm)> {
-        let &(due, id) = self.state.due.first()?;
+        let &(due, id) = self.state.due.get_min()?;
         if due > self.state.now {
             return None;
         }
@@ -78,17 +80,17 @@ impl World {
             self.state.due.insert((due, id));
         }
         if let AlarmAction::Handler { watched, .. } = &alarm.action {
-            let object = self.state.objects.get_mut(&alarm.object).expect("it was just found");
+            let object = self.state.object_mut(&alarm.object).expect("it was just found");
             object.alarms.insert(id);
             if let (None, Some(session)) = (alarm.due, watched) {
                 // Undoing the clean-up of a session that is over brings back a watch that its end
                 // sets off right after.
-                if let Some(session) = self.state.sessions.get_mut(session) {
+                if let Some(session) = self.state.session_mut(session) {
                     session.watches.insert(id);
                 }
             }
         }
-        self.state.alarms.insert(id, alarm);
+        self.state.alarms.insert(id, Arc::new(alarm));
     }
 
     pub(crate) fn drop_alarm(&mut self, id: AlarmId) -> Option<Alarm> {
@@ -98,12 +100,12 @@ impl World {
             self.state.due.remove(&(due, id));
         }
         if let AlarmAction::Handler { watched, .. } = &alarm.action {
-            let object = self.state.objects.get_mut(&alarm.object).expect("it was just found");
+            let object = self.state.object_mut(&alarm.object).expect("it was just found");
             object.alarms.remove(&id);
-            if let Some(session) = watched.and_then(|id| self.state.sessions.get_mut(&id)) {
+            if let Some(session) = watched.and_then(|id| self.state.session_mut(&id)) {
                 session.watches.remove(&id);
             }
         }
-        Some(alarm)
+        Some(Arc::unwrap_or_clone(alarm))
     }
 }

@@ -14,7 +14,10 @@ mod session;
 pub(crate) mod store;
 mod undo;
 
-use std::collections::{BTreeSet, VecDeque};
+use std::{
+    collections::{BTreeSet, VecDeque},
+    sync::Arc,
+};
 
 use self::undo::Undo;
 pub(crate) use self::{semaphore::wait_of, undo::Savepoint};
@@ -59,13 +62,13 @@ impl World {
             invocation.sum = invocation.record();
             self.state.adjust_object(&invocation.frame.object, Sum::default(), invocation.sum);
         }
-        let twice = self.state.invocations.insert(invocation.id, invocation);
+        let twice = self.state.invocations.insert(invocation.id, Arc::new(invocation));
         assert!(twice.is_none(), "an invocation is in one place");
     }
 
     /// Takes an invocation out, to run it or to end it.
     pub(crate) fn take_invocation(&mut self, id: InvocationId) -> Option<Invocation> {
-        let mut invocation = self.state.invocations.remove(&id)?;
+        let mut invocation = Arc::unwrap_or_clone(self.state.invocations.remove(&id)?);
         let old = std::mem::take(&mut invocation.sum);
         if old != Sum::default() {
             self.state.adjust_object(&invocation.frame.object, old, Sum::default());

@@ -5,7 +5,7 @@
 //! lost: `pass_on` gives it to the next waiter or back to the count.
 //! Source: section 4.2 of the GESMAS paper; ownership and cancellation are additions.
 
-use std::collections::BTreeMap;
+use imbl::OrdMap;
 
 use crate::{
     host_call::{Holder, Owner, PermitOwner},
@@ -71,7 +71,7 @@ impl World {
     }
 
     fn count_waiter(&mut self, object: &ObjectName, name: &[u8], ticket: u64, id: InvocationId) {
-        let owner = self.state.objects.get_mut(object).expect("waiters belong to an object");
+        let owner = self.state.object_mut(object).expect("waiters belong to an object");
         owner.waiters += 1;
         let sum = waiter_sum(owner.incarnation, name, ticket, id);
         self.state.adjust_object(object, Sum::default(), sum);
@@ -82,7 +82,7 @@ impl World {
         let id = self
             .change_semaphore(object, name, |semaphore| semaphore.waiters.remove(&ticket))
             .expect("a blocked invocation is in its queue");
-        let owner = self.state.objects.get_mut(object).expect("waiters belong to an object");
+        let owner = self.state.object_mut(object).expect("waiters belong to an object");
         owner.waiters -= 1;
         let sum = waiter_sum(owner.incarnation, name, ticket, id);
         self.state.adjust_object(object, sum, Sum::default());
@@ -126,8 +126,7 @@ impl World {
     /// Hands a permit to the head of the queue: it goes to the tail of the ready list.
     fn hand_to_head(&mut self, object: &ObjectName, name: &[u8]) -> bool {
         let semaphore = self.state.objects[object].semaphores.get(name);
-        let Some((&ticket, &id)) =
-            semaphore.and_then(|semaphore| semaphore.waiters.first_key_value())
+        let Some(&(ticket, id)) = semaphore.and_then(|semaphore| semaphore.waiters.get_min())
         else {
             return false;
         };
@@ -176,12 +175,8 @@ impl World {
         self.record(Undo::InitialCounts(object.clone()));
     }
 
-    pub(super) fn set_initial_counts(
-        &mut self,
-        object: &ObjectName,
-        counts: BTreeMap<Vec<u8>, u64>,
-    ) {
-        let owner = self.state.objects.get_mut(object).expect("only an object has counts");
+    pub(super) fn set_initial_counts(&mut self, object: &ObjectName, counts: OrdMap<Vec<u8>, u64>) {
+        let owner = self.state.object_mut(object).expect("only an object has counts");
         let minus = owner.initial_record();
         owner.initial_counts = counts;
         let plus = owner.initial_record();
@@ -239,12 +234,12 @@ impl World {
         });
         let sum = permit_sum(id, &permit);
         self.state.adjust_object(&permit.object, Sum::default(), sum);
-        let owner = self.state.objects.get_mut(&permit.object).expect("it was just found");
+        let owner = self.state.object_mut(&permit.object).expect("it was just found");
         owner.permits += 1;
         if let Holder::Session(session) = permit.holder {
             // Undoing the clean-up of a session that is over brings back a permit that its end
             // gives to the next right after.
-            if let Some(session) = self.state.sessions.get_mut(&session) {
+            if let Some(session) = self.state.session_mut(&session) {
                 session.permits.insert(id);
             }
         }
@@ -259,10 +254,10 @@ impl World {
         });
         let sum = permit_sum(id, &permit);
         self.state.adjust_object(&permit.object, sum, Sum::default());
-        let owner = self.state.objects.get_mut(&permit.object).expect("it was just found");
+        let owner = self.state.object_mut(&permit.object).expect("it was just found");
         owner.permits -= 1;
         if let Holder::Session(session) = permit.holder
-            && let Some(session) = self.state.sessions.get_mut(&session)
+            && let Some(session) = self.state.session_mut(&session)
         {
             session.permits.remove(&id);
         }

@@ -19,7 +19,7 @@ impl World {
         within("event_bytes", limits.event_bytes, payload.len() as u64)?;
         let most = limits.events_per_session;
         let position = self.state.position();
-        let Some(session) = self.state.sessions.get_mut(&id) else {
+        let Some(session) = self.state.session_mut(&id) else {
             return Ok(false);
         };
         let number = session.next_event;
@@ -48,7 +48,7 @@ impl World {
 
     /// The inverse of [`World::notify`].
     pub(super) fn take_back_event(&mut self, id: SessionId, dropped: Vec<Event>) {
-        let session = self.state.sessions.get_mut(&id).expect("a segment ends no session");
+        let session = self.state.session_mut(&id).expect("a segment ends no session");
         let event = session.events.pop_back().expect("the event was pushed");
         session.next_event -= 1;
         assert_eq!(event.number, session.next_event, "events are taken back in reverse");
@@ -63,7 +63,7 @@ impl World {
 
     /// Brings the sum of a session's own record up to date.
     pub(crate) fn refresh_session(&mut self, id: SessionId) {
-        let session = self.state.sessions.get_mut(&id).expect("only a living session changes");
+        let session = self.state.session_mut(&id).expect("only a living session changes");
         let old = session.head;
         session.head = session.record(id);
         let new = session.head;
@@ -73,7 +73,7 @@ impl World {
     /// Ends a request: its reply is stored and goes out. Dropped when the session is over.
     pub(crate) fn reply(&mut self, id: SessionId, number: u64, outcome: Outcome) {
         let position = self.state.position();
-        let Some(session) = self.state.sessions.get_mut(&id) else {
+        let Some(session) = self.state.session_mut(&id) else {
             return;
         };
         session.open.remove(&number);
@@ -88,7 +88,7 @@ impl World {
 
     /// Forgets replies and events that the client has received.
     pub(crate) fn acknowledge(&mut self, id: SessionId, acknowledged: &crate::Acknowledged) {
-        let Some(session) = self.state.sessions.get_mut(&id) else {
+        let Some(session) = self.state.session_mut(&id) else {
             return;
         };
         let mut minus = Sum::default();

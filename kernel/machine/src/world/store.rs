@@ -6,7 +6,7 @@
 //! Invariants: sizes are accounted with each change, here alone; what does not grow is never
 //! refused.
 
-use std::ops::Bound;
+use std::{ops::Bound, sync::Arc};
 
 use crate::{
     limits::within,
@@ -88,7 +88,7 @@ impl World {
         let most = u64::from(entries).min(limits.scan_entries);
         let mut bytes = 0;
         let mut found = Vec::new();
-        let mut list = |(key, entry): (&Vec<u8>, &Entry)| {
+        let mut list = |(key, entry): (&Vec<u8>, &Arc<Entry>)| {
             if found.len() as u64 >= most || bytes >= limits.scan_bytes {
                 return false;
             }
@@ -217,16 +217,16 @@ impl World {
         let key_bytes = key.len() as u64;
         let weigh = |entry: &Entry| (key_bytes + entry.value.len() as u64, entry.sum);
         let plus = new.as_ref().map(weigh).unwrap_or_default();
-        let store = self.state.objects.get_mut(object).expect("a store belongs to an object");
+        let store = self.state.object_mut(object).expect("a store belongs to an object");
         let old = match new {
-            Some(entry) => store.entries.insert(key, entry),
+            Some(entry) => store.entries.insert(key, Arc::new(entry)),
             None => store.entries.remove(&key),
         };
-        let minus = old.as_ref().map(weigh).unwrap_or_default();
+        let minus = old.as_deref().map(weigh).unwrap_or_default();
         store.bytes = store.bytes + plus.0 - minus.0;
         self.state.state_bytes = self.state.state_bytes + plus.0 - minus.0;
         self.state.adjust_object(object, minus.1, plus.1);
-        old
+        old.map(Arc::unwrap_or_clone)
     }
 
     fn check_growth(&self, object: &ObjectName, key: &[u8], value: &[u8]) -> Result<(), Trap> {

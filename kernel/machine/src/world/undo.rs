@@ -3,7 +3,9 @@
 //! Invariant: each inverse is exact, sums included, and needs nothing but itself and the state as
 //! it was right after the change.
 
-use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use imbl::OrdMap;
 
 use crate::{
     effect::Effect,
@@ -105,7 +107,7 @@ impl World {
             }
             Undo::AlarmGone(id, alarm) => self.insert_alarm(id, alarm),
             Undo::Event { session, dropped } => self.take_back_event(session, dropped),
-            Undo::InitialCounts(object) => self.set_initial_counts(&object, BTreeMap::new()),
+            Undo::InitialCounts(object) => self.set_initial_counts(&object, OrdMap::new()),
             Undo::ObjectMade(name) => {
                 let object = self.state.objects.remove(&name).expect("it was made");
                 assert!(object.entries.is_empty(), "its entries were undone first");
@@ -117,7 +119,7 @@ impl World {
     /// Adds an object; the segment that made it can be undone.
     pub(crate) fn make_object(&mut self, name: &ObjectName, object: Object) {
         self.state.total += object.sum;
-        let twice = self.state.objects.insert(name.clone(), object);
+        let twice = self.state.objects.insert(name.clone(), Arc::new(object));
         assert!(twice.is_none(), "only an unknown object is made");
         self.record(Undo::ObjectMade(name.clone()));
     }
@@ -137,12 +139,13 @@ impl World {
         name: &[u8],
         change: impl FnOnce(&mut Semaphore) -> T,
     ) -> T {
-        let owner = self.state.objects.get_mut(object).expect("a semaphore belongs to an object");
+        let owner = self.state.object_mut(object).expect("a semaphore belongs to an object");
         let incarnation = owner.incarnation;
         if !owner.semaphores.contains_key(name) {
-            owner.semaphores.insert(name.to_vec(), Semaphore::default());
+            owner.semaphores.insert(name.to_vec(), Arc::default());
         }
         let semaphore = owner.semaphores.get_mut(name).expect("it was just made sure");
+        let semaphore = Arc::make_mut(semaphore);
         let result = change(semaphore);
         let old = semaphore.sum;
         let fresh = semaphore.is_fresh();

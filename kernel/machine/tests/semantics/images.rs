@@ -1,6 +1,8 @@
 //! Images that are damaged, and machines that were parked.
 
-use gesmas_machine::{ImageError, Machine, Settings, scripted::ScriptedEngine};
+use std::convert::Infallible;
+
+use gesmas_machine::{ImageError, Machine, Settings, Snapshot, scripted::ScriptedEngine};
 
 use crate::{
     lab::Lab,
@@ -27,6 +29,48 @@ fn furnished() -> Lab {
         ",
     );
     lab
+}
+
+fn written(snapshot: &Snapshot) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let outcome: Result<(), Infallible> = snapshot.write(&mut |piece| {
+        bytes.extend_from_slice(piece);
+        Ok(())
+    });
+    outcome.expect("memory takes everything");
+    bytes
+}
+
+#[test]
+fn a_snapshot_stays_as_it_is_while_the_machine_goes_on() {
+    let mut lab = furnished();
+    let before = lab.machine().encode_image();
+    let (snapshot, hash) = (lab.machine().snapshot(), lab.machine().state_hash());
+    lab.play(
+        "
+        ann calls Queue/q consume
+        ann calls Queue/q consume
+        bob calls Queue/q produce fig
+        ann calls Lock/l give 1
+        close ann
+        +2000 tick
+        ",
+    );
+    assert_ne!(lab.machine().state_hash(), hash);
+    assert_eq!(written(&snapshot), before);
+    assert_eq!(snapshot.state_hash(), hash);
+    assert_eq!(load(&before).expect("it is whole").state_hash(), hash);
+}
+
+#[test]
+fn whoever_takes_no_more_of_a_snapshot_gets_no_more() {
+    let snapshot = furnished().machine().snapshot();
+    let mut pieces = 0;
+    let outcome = snapshot.write(&mut |_| {
+        pieces += 1;
+        if pieces == 40 { Err("full") } else { Ok(()) }
+    });
+    assert_eq!((outcome, pieces), (Err("full"), 40));
 }
 
 fn load(image: &[u8]) -> Result<Machine<ScriptedEngine>, ImageError> {
@@ -71,7 +115,7 @@ fn bodies_are_dropped_and_rebuilt_and_nobody_can_tell() {
 }
 
 #[test]
-#[should_panic(expected = "an image is taken between entries")]
+#[should_panic(expected = "a snapshot is taken between entries")]
 fn no_image_is_taken_of_half_an_entry() {
     let mut machine = furnished().copy();
     let ballot = machine.ballot();
