@@ -50,6 +50,21 @@ pub enum Call {
     StopSign(Option<Bytes>),
 }
 
+/// What an instance was before a turn, entries apart. The first record of every file but the first
+/// says it for every instance, so that the files before can be given back.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Base {
+    pub(crate) promise: Option<RecordedBallot>,
+    pub(crate) accepted_round: Option<RecordedBallot>,
+    pub(crate) decided: u64,
+    pub(crate) compacted: u64,
+    /// Index of the first entry.
+    pub(crate) first: u64,
+    /// One past the index of the last entry.
+    pub(crate) end: u64,
+    pub(crate) stop_sign: Option<Bytes>,
+}
+
 /// A call as it lies in a record: entries are where they are, nothing is copied.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum CallView<'a> {
@@ -61,6 +76,7 @@ pub(crate) enum CallView<'a> {
     Trim(u64),
     Compacted(u64),
     StopSign(Option<&'a [u8]>),
+    Base(Base),
 }
 
 /// The bytes of an entry and where in the body they begin.
@@ -79,6 +95,7 @@ const TRIM: u8 = 6;
 const COMPACTED: u8 = 7;
 const STOP_SIGN: u8 = 8;
 const NO_STOP_SIGN: u8 = 9;
+const BASE: u8 = 10;
 
 /// Appends `call` to a body; `placed` learns where in `out` the bytes of each entry begin.
 pub(crate) fn encode(
@@ -87,11 +104,7 @@ pub(crate) fn encode(
     call: &Call,
     mut placed: impl FnMut(usize),
 ) {
-    let head = |out: &mut Vec<u8>, kind: u8| {
-        out.push(kind);
-        out.extend_from_slice(&instance.group.to_le_bytes());
-        out.extend_from_slice(&instance.configuration.to_le_bytes());
-    };
+    let head = |out: &mut Vec<u8>, kind: u8| encode_head(out, instance, kind);
     match call {
         Call::Append(entries) => {
             head(out, APPEND);
@@ -129,6 +142,28 @@ pub(crate) fn encode(
         }
         Call::StopSign(None) => head(out, NO_STOP_SIGN),
     }
+}
+
+/// Appends what an instance was before the turn.
+pub(crate) fn encode_base(out: &mut Vec<u8>, instance: Instance, base: &Base) {
+    encode_head(out, instance, BASE);
+    for number in [base.decided, base.compacted, base.first, base.end] {
+        out.extend_from_slice(&number.to_le_bytes());
+    }
+    for ballot in [&base.promise, &base.accepted_round] {
+        out.push(u8::from(ballot.is_some()));
+        encode_ballot(out, &ballot.unwrap_or_default());
+    }
+    out.push(u8::from(base.stop_sign.is_some()));
+    let stop_sign = base.stop_sign.clone().unwrap_or_default();
+    out.extend_from_slice(&length(&stop_sign).to_le_bytes());
+    out.extend_from_slice(&stop_sign);
+}
+
+fn encode_head(out: &mut Vec<u8>, instance: Instance, kind: u8) {
+    out.push(kind);
+    out.extend_from_slice(&instance.group.to_le_bytes());
+    out.extend_from_slice(&instance.configuration.to_le_bytes());
 }
 
 fn encode_entries(out: &mut Vec<u8>, entries: &[Bytes], placed: &mut impl FnMut(usize)) {
@@ -174,6 +209,7 @@ pub(crate) fn decode_all(
                 CallView::StopSign(Some(reader.take(length)?))
             }
             NO_STOP_SIGN => CallView::StopSign(None),
+            BASE => CallView::Base(reader.base()?),
             _ => return Err("a call is of an unknown kind"),
         };
         apply(instance, call)?;
@@ -200,6 +236,26 @@ impl<'a> Reader<'a> {
 
     fn word(&mut self) -> Result<u64, &'static str> {
         Ok(u64::from_le_bytes(self.take(8)?.try_into().expect("8 bytes")))
+    }
+
+    fn base(&mut self) -> Result<Base, &'static str> {
+        let (decided, compacted) = (self.word()?, self.word()?);
+        let (first, end) = (self.word()?, self.word()?);
+        let promise = self.flag()?.then_some(self.ballot()?);
+        let accepted_round = self.flag()?.then_some(self.ballot()?);
+        let has_stop_sign = self.flag()?;
+        let length = self.half()? as usize;
+        let bytes = Bytes::copy_from_slice(self.take(length)?);
+        let stop_sign = has_stop_sign.then_some(bytes);
+        Ok(Base { promise, accepted_round, decided, compacted, first, end, stop_sign })
+    }
+
+    fn flag(&mut self) -> Result<bool, &'static str> {
+        match self.take(1)? {
+            [0] => Ok(false),
+            [1] => Ok(true),
+            _ => Err("a flag is neither set nor clear"),
+        }
     }
 
     fn ballot(&mut self) -> Result<RecordedBallot, &'static str> {

@@ -72,6 +72,10 @@ pub struct Log {
     spares: BTreeMap<u64, FileHeader>,
     /// The file that is being made ahead of its need, if any.
     ahead: Option<FileHeader>,
+    /// The first file that is kept.
+    oldest: u64,
+    /// Whether entries were dropped since files were last given back.
+    trimmed: bool,
     /// The record of this turn: room for its header, then its calls.
     turn: Vec<u8>,
     /// Instances whose decided index is not in the files yet.
@@ -89,6 +93,7 @@ impl Log {
         active: ActiveFile,
         next_sequence: u64,
         spares: Vec<FileHeader>,
+        oldest: u64,
     ) -> Self {
         Self {
             repo,
@@ -98,6 +103,8 @@ impl Log {
             next_sequence,
             spares: spares.into_iter().map(|header| (header.number, header)).collect(),
             ahead: None,
+            oldest,
+            trimmed: true,
             turn: vec![0; RECORD_HEADER_BYTES],
             undecided_on_disk: BTreeSet::new(),
             poison: None,
@@ -129,7 +136,10 @@ impl Log {
             Call::AcceptedRound(ballot) => {
                 self.state.get_mut(instance).accepted_round = Some(*ballot);
             }
-            Call::Trim(index) => self.state.trim(instance, *index),
+            Call::Trim(index) => {
+                self.state.trim(instance, *index);
+                self.trimmed = true;
+            }
             Call::Compacted(index) => self.state.get_mut(instance).compacted = *index,
             Call::StopSign(bytes) => self.state.get_mut(instance).stop_sign = bytes.clone(),
             Call::Append(_) => {}
@@ -181,13 +191,15 @@ impl Log {
             let decided = Call::Decided(state.decided);
             self.encode(instance, &decided);
         }
-        let total = self.turn.len().next_multiple_of(RECORD_ALIGNMENT) as u64;
-        if total > MAX_RECORD_BYTES {
-            return Err(LogError::TurnTooLarge { bytes: total, limit: MAX_RECORD_BYTES });
+        if self.active.offset + self.turn_bytes() > self.active.header.size {
+            for (instance, base) in self.state.settled() {
+                call::encode_base(&mut self.turn, instance, base);
+            }
+            self.check_turn()?;
+            self.rotate(self.turn_bytes())?;
         }
-        if self.active.offset + total > self.active.header.size {
-            self.rotate(total)?;
-        }
+        self.check_turn()?;
+        let total = self.turn_bytes();
         let (file, offset) = (self.active.header.number, self.active.offset);
         let seed = self.active.header.checksum_seed();
         record::seal(&mut self.turn, seed, offset, self.next_sequence);
@@ -200,6 +212,34 @@ impl Log {
         self.turn.truncate(RECORD_HEADER_BYTES);
         self.turn.shrink_to(KEPT_BUFFER_BYTES);
         self.prepare_next_file();
+        self.give_files_back()
+    }
+
+    /// Bytes of the record of this turn.
+    fn turn_bytes(&self) -> u64 {
+        self.turn.len().next_multiple_of(RECORD_ALIGNMENT) as u64
+    }
+
+    fn check_turn(&self) -> Result<(), LogError> {
+        let bytes = self.turn_bytes();
+        if bytes > MAX_RECORD_BYTES {
+            return Err(LogError::TurnTooLarge { bytes, limit: MAX_RECORD_BYTES });
+        }
+        Ok(())
+    }
+
+    /// Removes the files in which no entry is kept. That entries were dropped is durable by now, and
+    /// everything else that those files said stands at the head of the next one.
+    fn give_files_back(&mut self) -> Result<(), LogError> {
+        if !std::mem::take(&mut self.trimmed) {
+            return Ok(());
+        }
+        let active = self.active.header.number;
+        let keep = self.state.oldest_file().map_or(active, |oldest| oldest.min(active));
+        while self.oldest < keep {
+            self.repo.remove(self.oldest)?;
+            self.oldest += 1;
+        }
         Ok(())
     }
 
@@ -320,6 +360,11 @@ impl Log {
     /// Turns that were made durable, each with one fdatasync, since the log was opened.
     pub fn syncs(&self) -> u64 {
         self.syncs
+    }
+
+    /// Numbers of the first file that is kept and of the one that is written to.
+    pub fn files(&self) -> (u64, u64) {
+        (self.oldest, self.active.header.number)
     }
 
     /// Bytes of recent entries that are held in memory.

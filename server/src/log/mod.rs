@@ -16,8 +16,10 @@
 //! - After a failed write or sync the log is poisoned: it never tries again, since the system may
 //!   have dropped the bytes that it could not write.
 //!
-//! Not here: what the calls mean (`paxos` knows), snapshots, and giving old files back: a file is
-//! kept even if all of its entries are compacted. A bit that flips in the very last record cannot
+//! - A file in which no entry is kept is given back: the first record of each later file says what
+//!   every instance was before it.
+//!
+//! Not here: what the calls mean (`paxos` knows), and snapshots. A bit that flips in the very last record cannot
 //! be told from a torn write; the replica then comes back one turn short.
 
 mod call;

@@ -31,18 +31,31 @@ impl Log {
         let header = settings.header(1, settings.file_bytes);
         repo.create(1, header.size, &header.encode())?;
         let active = ActiveFile { header, offset: HEADER_BYTES };
-        Ok(Self::with(repo, settings, State::new(settings.cache_bytes), active, 1, vec![]))
+        Ok(Self::with(repo, settings, State::new(settings.cache_bytes), active, 1, vec![], 1))
     }
 
     /// Opens the log of a replica that ran before.
     pub fn open(mut repo: Box<dyn Repo>, settings: LogSettings) -> Result<Self, LogError> {
         settings.check()?;
         let mut state = State::new(settings.cache_bytes);
+        // The file whose first record was read last.
+        let mut begun = 0;
         let identity = Some(settings.identity);
         let walked =
             scan::walk(&mut *repo, identity, &mut Vec::new(), &mut |header, offset, record| {
+                if begun != header.number {
+                    apply_bases(&mut state, header.number, begun == 0, record.body)?;
+                    begun = header.number;
+                }
                 apply_record(&mut state, header, offset, record.body)
             })?;
+        let oldest = walked.oldest;
+        if begun < oldest || state.oldest_file().is_some_and(|file| file < oldest) {
+            // Nothing but what was dropped for good may be in files that are not there.
+            if oldest > 1 {
+                return Err(LogError::FileMissing { file: oldest - 1, later: oldest });
+            }
+        }
         for (_, instance) in state.instances() {
             let (file, offset) = (walked.active, walked.offset);
             holds_decided(instance).map_err(|reason| LogError::Nonsense {
@@ -58,12 +71,16 @@ impl Log {
             }
         }
         repo.sync(walked.active)?;
+        for file in walked.leftovers {
+            repo.remove(file)?;
+        }
+        state.settle();
         let mut headers = walked.headers;
-        let at = usize::try_from(walked.active - 1).expect("a file that was read");
+        let at = usize::try_from(walked.active - oldest).expect("a file that was read");
         let spares = headers.split_off(at + 1);
         let header = headers.pop().expect("the active file was read");
         let active = ActiveFile { header, offset: walked.offset };
-        Ok(Self::with(repo, settings, state, active, walked.sequence, spares))
+        Ok(Self::with(repo, settings, state, active, walked.sequence, spares, oldest))
     }
 }
 
@@ -75,6 +92,29 @@ fn wipe(repo: &mut dyn Repo, file: u64, range: std::ops::Range<u64>) -> Result<(
         at += length;
     }
     Ok(())
+}
+
+/// Reads what the first record of a file says of the time before it. That is where the log begins
+/// if the files before were given back; otherwise it must be what they have led to.
+fn apply_bases(
+    state: &mut State,
+    file: u64,
+    is_oldest: bool,
+    body: &[u8],
+) -> Result<(), &'static str> {
+    call::decode_all(body, |instance, call| match call {
+        CallView::Base(base) if base.end < base.first || base.decided > base.end + 1 => {
+            Err("it says that an instance ends before it begins")
+        }
+        CallView::Base(base) if is_oldest => {
+            state.begin_at(instance, base, file);
+            Ok(())
+        }
+        CallView::Base(base) if !state.agrees(instance, &base) => {
+            Err("it contradicts the files before it")
+        }
+        _ => Ok(()),
+    })
 }
 
 fn apply_record(
@@ -127,6 +167,7 @@ fn apply_call(
             // Decided indices are the last calls of their turn.
             return holds_decided(state);
         }
+        CallView::Base(_) => {}
         CallView::Trim(index) => state.trim(instance, index),
         CallView::Compacted(index) => state.get_mut(instance).compacted = index,
         CallView::StopSign(bytes) => {

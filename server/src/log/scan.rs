@@ -14,8 +14,12 @@ use super::verify::{FileReport, Tail};
 /// Where the log ends.
 #[derive(Debug)]
 pub(crate) struct Walked {
-    /// The headers of all files, by number from 1.
+    /// The headers of the files that count, by number.
     pub(crate) headers: Vec<FileHeader>,
+    /// The first file that counts: the first that was not given back.
+    pub(crate) oldest: u64,
+    /// Files before it, which a crash kept from being removed.
+    pub(crate) leftovers: Vec<u64>,
     /// The file in which the last record is, or the first file.
     pub(crate) active: u64,
     /// Where in the active file the next record goes.
@@ -37,13 +41,21 @@ pub(crate) fn walk(
     if numbers.is_empty() {
         return Err(LogError::Missing);
     }
-    let mut walked =
-        Walked { headers: vec![], active: 1, offset: HEADER_BYTES, sequence: 1, debris: vec![] };
+    // Files are given back in order, so that only the last unbroken run of numbers counts.
+    let gap = (1..numbers.len()).rev().find(|at| numbers[*at] != numbers[at - 1] + 1);
+    let (leftovers, numbers) = numbers.split_at(gap.unwrap_or(0));
+    let oldest = numbers[0];
+    let mut walked = Walked {
+        headers: vec![],
+        oldest,
+        leftovers: leftovers.to_vec(),
+        active: oldest,
+        offset: HEADER_BYTES,
+        sequence: 1,
+        debris: vec![],
+    };
     let mut identity = identity;
-    for (number, expected) in numbers.into_iter().zip(1..) {
-        if number != expected {
-            return Err(LogError::FileMissing { file: expected, later: number });
-        }
+    for &number in numbers {
         let (header, bytes) = read_file(repo, number)?;
         header.check_owner(*identity.get_or_insert(header.identity))?;
         let report = walk_file(&mut walked, &header, &bytes, apply)?;
@@ -78,6 +90,10 @@ fn walk_file(
     let mut records = 0;
     while let Some(record) = record::check(bytes, seed, offset) {
         let nonsense = |reason| LogError::Nonsense { file, offset: offset as u64, reason };
+        if walked.sequence == 1 && file > 1 {
+            // The records before it were given back with their files.
+            walked.sequence = record.sequence;
+        }
         if record.sequence < walked.sequence {
             return Err(nonsense("its sequence number was used before"));
         }

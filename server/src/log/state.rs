@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
 
-use super::call::{Instance, RecordedBallot};
+use super::call::{Base, Instance, RecordedBallot};
 
 /// Where the bytes of an entry begin. File 0 is the record of the turn that is being gathered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +41,8 @@ pub(crate) struct InstanceState {
     pub(crate) stop_sign: Option<Bytes>,
     first: u64,
     slots: VecDeque<Slot>,
+    /// What it was at the end of the last turn that is in the files.
+    settled: Base,
 }
 
 impl InstanceState {
@@ -58,6 +60,23 @@ impl InstanceState {
     pub(crate) fn slot(&self, index: u64) -> Option<&Slot> {
         let at = index.checked_sub(self.first)?;
         self.slots.get(usize::try_from(at).ok()?)
+    }
+
+    fn base(&self) -> Base {
+        Base {
+            promise: self.promise,
+            accepted_round: self.accepted_round,
+            decided: self.decided,
+            compacted: self.compacted,
+            first: self.first,
+            end: self.end(),
+            stop_sign: self.stop_sign.clone(),
+        }
+    }
+
+    /// File in which the first entry is.
+    fn oldest_file(&self) -> Option<u64> {
+        self.slots.front().map(|slot| slot.place.file)
     }
 
     fn slot_mut(&mut self, index: u64) -> Option<&mut Slot> {
@@ -111,6 +130,41 @@ impl State {
         self.cached_bytes
     }
 
+    /// What every instance was at the end of the last turn that is in the files.
+    pub(crate) fn settled(&self) -> impl Iterator<Item = (Instance, &Base)> {
+        self.instances.iter().map(|(instance, state)| (*instance, &state.settled))
+    }
+
+    /// The file in which the oldest entry is that is kept.
+    pub(crate) fn oldest_file(&self) -> Option<u64> {
+        self.instances.values().filter_map(InstanceState::oldest_file).min()
+    }
+
+    /// Begins an instance in the middle: its entries so far are in files before `file`.
+    pub(crate) fn begin_at(&mut self, instance: Instance, base: Base, file: u64) {
+        let place = Place { file: file - 1, offset: 0 };
+        let slots = base.first..base.end;
+        let slots = slots.map(|_| Slot { place, length: 0, checksum: 0, cached: None }).collect();
+        let state = InstanceState {
+            promise: base.promise,
+            accepted_round: base.accepted_round,
+            decided: base.decided,
+            compacted: base.compacted,
+            stop_sign: base.stop_sign.clone(),
+            first: base.first,
+            slots,
+            settled: base,
+        };
+        self.instances.insert(instance, state);
+    }
+
+    /// Whether an instance is what a file says it was before the file. The decided index is not
+    /// made durable by itself, so that the file may know more.
+    pub(crate) fn agrees(&self, instance: Instance, base: &Base) -> bool {
+        let own = self.instances.get(&instance).map(InstanceState::base).unwrap_or_default();
+        own.decided <= base.decided && Base { decided: base.decided, ..own } == *base
+    }
+
     /// Puts one entry at the end.
     pub(crate) fn push(&mut self, instance: Instance, place: Place, bytes: Bytes) {
         let state = self.instances.entry(instance).or_default();
@@ -156,7 +210,15 @@ impl State {
                 slot.place = Place { file: record.file, offset: record.offset + slot.place.offset };
             }
         }
+        self.settle();
         self.evict();
+    }
+
+    /// What was read back is in the files.
+    pub(crate) fn settle(&mut self) {
+        for state in self.instances.values_mut() {
+            state.settled = state.base();
+        }
     }
 
     /// Brings the cache under its limit. All slots must be placed.

@@ -115,6 +115,10 @@ impl Repo for PlantedRepo {
         self.repo.create(file, size, header)
     }
 
+    fn remove(&mut self, file: u64) -> Result<(), RepoError> {
+        self.repo.remove(file)
+    }
+
     fn create_ahead(&mut self, file: u64, size: u64, header: &[u8]) {
         self.repo.create_ahead(file, size, header);
     }

@@ -120,6 +120,11 @@ impl<R: Repo> Repo for FaultyRepo<R> {
         self.inner.create(file, size, header)
     }
 
+    fn remove(&mut self, file: u64) -> Result<(), RepoError> {
+        self.fault(Action::Remove, file, 0, 0)?;
+        self.inner.remove(file)
+    }
+
     /// Begins nothing, so that a fault of creation strikes where the file is needed.
     fn create_ahead(&mut self, _file: u64, _size: u64, _header: &[u8]) {}
 

@@ -132,6 +132,14 @@ impl Repo for FsRepo {
         create_durable(&self.folder, file, size, header)
     }
 
+    fn remove(&mut self, file: u64) -> Result<(), RepoError> {
+        self.check_writable();
+        self.open.remove(&file);
+        fs::remove_file(path(&self.folder, file, FILE_SUFFIX))
+            .and_then(|()| sync_folder(&self.folder))
+            .map_err(|source| RepoError::of_file(Action::Remove, file, source))
+    }
+
     fn create_ahead(&mut self, file: u64, size: u64, header: &[u8]) {
         self.check_writable();
         let folder = self.folder.clone();

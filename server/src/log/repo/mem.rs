@@ -245,6 +245,13 @@ impl Repo for MemRepo {
         })
     }
 
+    fn remove(&mut self, file: u64) -> Result<(), RepoError> {
+        self.step(Action::Remove, file, |disk| {
+            disk.syncs += 1;
+            disk.files.remove(&file).map(|_| ()).ok_or_else(|| io::ErrorKind::NotFound.into())
+        })
+    }
+
     /// Does nothing: a model makes the file when it is needed, at no cost.
     fn create_ahead(&mut self, _file: u64, _size: u64, _header: &[u8]) {}
 

@@ -47,6 +47,9 @@ pub trait Repo: Send {
     /// `wait_created` must be called for the file before it is used.
     fn create_ahead(&mut self, file: u64, size: u64, header: &[u8]);
 
+    /// Removes a file, durably. A crash may bring it back while later removals last.
+    fn remove(&mut self, file: u64) -> Result<(), RepoError>;
+
     /// Waits for a file that `create_ahead` began: true if it is there, false if none was begun.
     fn wait_created(&mut self, file: u64) -> Result<bool, RepoError>;
 }
@@ -68,6 +71,8 @@ pub enum Action {
     Sync,
     /// Making a new file.
     Create,
+    /// Removing a file.
+    Remove,
 }
 
 impl std::fmt::Display for Action {
@@ -80,6 +85,7 @@ impl std::fmt::Display for Action {
             Self::Write => "write",
             Self::Sync => "sync",
             Self::Create => "create",
+            Self::Remove => "remove",
         })
     }
 }

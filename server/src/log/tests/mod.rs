@@ -4,6 +4,7 @@ mod corruption;
 mod crashes;
 mod errors;
 mod folder;
+mod given_back;
 mod turns;
 
 use bytes::Bytes;
