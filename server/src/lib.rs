@@ -9,3 +9,4 @@ pub mod log;
 pub mod paxos;
 pub mod replica;
 pub mod shell;
+pub mod snapshot;

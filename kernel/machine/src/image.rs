@@ -16,6 +16,7 @@ use crate::{
     names::Step,
     state::{ClassStatus, State},
     sum::{Kind, Sum},
+    world::World,
 };
 
 /// Says what the bytes are, and their format.
@@ -78,23 +79,55 @@ impl<E: Engine> Machine<E> {
     /// # Errors
     /// [`ImageError`] when the image cannot be trusted or cannot be run here.
     pub fn from_image(image: &[u8], engine: E, settings: Settings) -> Result<Self, ImageError> {
-        let rest = image.strip_prefix(&MAGIC).ok_or(ImageError::Format)?;
-        let (body, hash) = rest.split_last_chunk::<HASH>().ok_or(ImageError::Format)?;
-        if blake3::hash(body) != *hash {
-            return Err(ImageError::Torn);
-        }
-        let state: State = encoding::decode(body)?;
+        Self::from_snapshot(Snapshot::read(image)?, engine, settings)
+    }
+
+    /// A machine with the state of a snapshot.
+    ///
+    /// # Errors
+    /// When it cannot be run here.
+    pub fn from_snapshot(
+        snapshot: Snapshot,
+        engine: E,
+        settings: Settings,
+    ) -> Result<Self, ImageError> {
+        let state = snapshot.state;
         if !state.runs_on(&engine.identity()) {
             let engine = state.genesis().engine.description.clone();
             return Err(ImageError::Incompatible(engine));
         }
-        check::check(&state)?;
         let mut machine = Self::with_state(state, engine, settings);
-        let ready = machine.world.state.classes.values().filter(|class| {
-            class.status == ClassStatus::Ready && !machine.engine.is_compiled(class.code)
-        });
-        machine.paused = ready.map(|class| class.code).collect();
+        machine.pause_until_compiled();
         Ok(machine)
+    }
+
+    /// Goes on with another state, later in the same history: what was left to do is forgotten, and
+    /// effects that were not taken are kept.
+    ///
+    /// # Errors
+    /// When it cannot be run here; nothing changes then.
+    pub fn replace(&mut self, snapshot: Snapshot) -> Result<(), ImageError> {
+        let state = snapshot.state;
+        if !state.runs_on(&self.engine.identity()) {
+            let engine = state.genesis().engine.description.clone();
+            return Err(ImageError::Incompatible(engine));
+        }
+        assert!(state.step >= self.world.state.step, "a history goes forward");
+        while let Some(oldest) = self.live.oldest() {
+            self.drop_activation(oldest);
+        }
+        self.forget_work();
+        self.world = World::new(state);
+        self.pause_until_compiled();
+        Ok(())
+    }
+
+    /// Code that can be called is compiled before anything goes on.
+    fn pause_until_compiled(&mut self) {
+        let ready = self.world.state.classes.values().filter(|class| {
+            class.status == ClassStatus::Ready && !self.engine.is_compiled(class.code)
+        });
+        self.paused = ready.map(|class| class.code).collect();
     }
 
     /// Hash of the whole state: equal on replicas that are at the same step.
@@ -111,6 +144,21 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
+    /// Reads an image and checks all of it; where it can be run is another matter.
+    ///
+    /// # Errors
+    /// [`ImageError`] when it cannot be trusted.
+    pub fn read(image: &[u8]) -> Result<Self, ImageError> {
+        let rest = image.strip_prefix(&MAGIC).ok_or(ImageError::Format)?;
+        let (body, hash) = rest.split_last_chunk::<HASH>().ok_or(ImageError::Format)?;
+        if blake3::hash(body) != *hash {
+            return Err(ImageError::Torn);
+        }
+        let state: State = encoding::decode(body)?;
+        check::check(&state)?;
+        Ok(Self { state })
+    }
+
     /// Gives the image to `sink`, in pieces of any size.
     ///
     /// # Errors
@@ -131,7 +179,13 @@ impl Snapshot {
         self.state.step
     }
 
-    /// Where it belongs in the history.
+    /// How many invocations are suspended in it.
+    #[must_use]
+    pub fn blocked(&self) -> u64 {
+        self.state.invocations.len() as u64
+    }
+
+    /// Raised by a restore.
     #[must_use]
     pub fn epoch(&self) -> u32 {
         self.state.epoch

@@ -23,6 +23,7 @@ use crate::{
     effect::Effect,
     engine::Engine,
     execute::Live,
+    image::Snapshot,
     limits::Limits,
     names::{SessionId, Step, Time},
     state::State,
@@ -77,6 +78,17 @@ pub struct Machine<E> {
     pub(crate) agenda: VecDeque<Task>,
     step_open: bool,
     outbox: VecDeque<Effect>,
+    snapshot: SnapshotRequest,
+}
+
+/// A snapshot that was asked for.
+#[derive(Debug, Default)]
+enum SnapshotRequest {
+    #[default]
+    None,
+    Wanted,
+    /// Taken, with the entries that waited then.
+    Taken(Box<Snapshot>, usize),
 }
 
 /// Why a machine cannot take part in a group.
@@ -120,6 +132,43 @@ impl<E: Engine> Machine<E> {
             agenda: VecDeque::new(),
             step_open: false,
             outbox: VecDeque::new(),
+            snapshot: SnapshotRequest::None,
+        }
+    }
+
+    /// Forgets everything that is left to do.
+    pub(crate) fn forget_work(&mut self) {
+        self.inbox.clear();
+        self.commands.clear();
+        self.agenda.clear();
+        self.paused.clear();
+        self.alarms_open = false;
+        self.step_open = false;
+        self.snapshot = SnapshotRequest::None;
+    }
+
+    /// Asks for a snapshot between this entry of the log and the next.
+    pub fn request_snapshot(&mut self) {
+        self.snapshot = SnapshotRequest::Wanted;
+    }
+
+    /// The snapshot that was asked for, with the number of entries that were handed over by now and
+    /// are not in it.
+    pub fn poll_snapshot(&mut self) -> Option<(Box<Snapshot>, usize)> {
+        match std::mem::take(&mut self.snapshot) {
+            SnapshotRequest::Taken(snapshot, waiting) => Some((snapshot, waiting)),
+            other => {
+                self.snapshot = other;
+                None
+            }
+        }
+    }
+
+    /// Takes the snapshot that was asked for, if this is the moment.
+    fn take_snapshot(&mut self) {
+        if matches!(self.snapshot, SnapshotRequest::Wanted) && self.is_between_entries() {
+            let snapshot = Box::new(self.snapshot());
+            self.snapshot = SnapshotRequest::Taken(snapshot, self.inbox.len());
         }
     }
 
@@ -139,6 +188,7 @@ impl<E: Engine> Machine<E> {
 
     /// Works for about `budget` segments.
     pub fn run(&mut self, budget: u32) -> Progress {
+        self.take_snapshot();
         for _ in 0..budget {
             if let (false, Some(&code)) = (self.step_open, self.paused.front()) {
                 if !self.engine.is_compiled(code) {
@@ -176,10 +226,13 @@ impl<E: Engine> Machine<E> {
         } else if let Some(command) = self.commands.pop_front() {
             self.begin_step();
             self.command_step(command);
-        } else if let Some(entry) = self.inbox.pop_front() {
-            self.begin_entry(entry);
-        } else {
+        } else if self.inbox.is_empty() {
+            self.take_snapshot();
             return false;
+        } else {
+            self.take_snapshot();
+            let entry = self.inbox.pop_front().expect("it is not empty");
+            self.begin_entry(entry);
         }
         true
     }

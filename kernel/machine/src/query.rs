@@ -189,6 +189,21 @@ impl<E> Machine<E> {
         self.world.state.classes.get(name).map(|class| class.module.clone())
     }
 
+    /// Classes that `replica` has to compile: those that can be called and that its engine does not
+    /// have, and those that wait for its report.
+    #[must_use]
+    pub fn classes_to_compile(&self, replica: u64) -> Vec<(ClassName, CodeHash)>
+    where
+        E: crate::engine::Engine,
+    {
+        let classes = self.world.state.classes.iter();
+        let missing = classes.filter(|(_, class)| match &class.status {
+            ClassStatus::Ready => !self.engine.is_compiled(class.code),
+            ClassStatus::Pending { reports, .. } => !reports.contains_key(&replica),
+        });
+        missing.map(|(name, class)| (name.clone(), class.code)).collect()
+    }
+
     /// Classes that replicas still compile, with the replicas that have reported.
     #[must_use]
     pub fn pending_classes(&self) -> Vec<(CodeHash, Vec<u64>)> {

@@ -153,6 +153,7 @@ fn configs(args: &DevArgs) -> Result<Vec<Config>, Failure> {
             allow_plaintext: false,
             timing: shell::Timing::default(),
             log: LogConfig { file_mib: FILE_MIB, ..LogConfig::default() },
+            snapshots: Default::default(),
             kernel: shell::KernelConfig::default(),
             compile: shell::CompileConfig::default(),
             queues: shell::QueueConfig::default(),

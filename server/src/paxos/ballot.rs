@@ -31,6 +31,23 @@ impl From<PaxosBallot> for Ballot {
     }
 }
 
+impl From<RecordedBallot> for Ballot {
+    fn from(ballot: RecordedBallot) -> Self {
+        from_record(ballot).into()
+    }
+}
+
+impl From<Ballot> for RecordedBallot {
+    fn from(ballot: Ballot) -> Self {
+        Self {
+            configuration: ballot.configuration,
+            number: ballot.number,
+            priority: ballot.priority,
+            replica: ballot.replica,
+        }
+    }
+}
+
 pub(crate) fn to_record(ballot: PaxosBallot) -> RecordedBallot {
     RecordedBallot {
         configuration: ballot.config_id,

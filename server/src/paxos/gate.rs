@@ -148,6 +148,19 @@ pub(crate) fn is_out_of_place(message: &PeerPaxosMessage, knowledge: &Knowledge)
     may_be_used && !(knowledge.decided..=knowledge.accepted).contains(&sync.sync_idx)
 }
 
+/// True for messages whose sender would be sent entries from before `first`, which this log no
+/// longer has: a leader that prepares, or a follower that promises, with a lower decided index.
+/// That may be more than needed, since such a peer may have the entries and not know that they are
+/// decided; a snapshot is good for it all the same.
+pub(crate) fn needs_entries_before(message: &PeerPaxosMessage, first: u64) -> bool {
+    let Message::SequencePaxos(message) = &message.message else { return false };
+    match &message.msg {
+        PaxosMsg::Prepare(prepare) => (prepare.decided_idx as u64) < first,
+        PaxosMsg::Promise(promise) => (promise.decided_idx as u64) < first,
+        _ => false,
+    }
+}
+
 fn check_paxos(
     config: &NodeConfig,
     message: &PaxosMessage<LogEntry>,

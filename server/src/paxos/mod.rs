@@ -34,5 +34,5 @@ pub use config::{ConfigError, MAX_REPLICA_ID, NodeConfig, Workarounds};
 pub use entry::{LogEntry, MAX_ENTRY_BYTES};
 pub use gate::PeerFault;
 pub use message::{MessageKind, PeerPaxosMessage};
-pub use node::{AppendError, Leader, Node, NodeError};
+pub use node::{AppendError, Leader, Node, NodeError, Received};
 pub use storage::{SharedLog, share, sync, syncs};

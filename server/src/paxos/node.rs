@@ -16,8 +16,9 @@
 //! - Messages to one peer keep their order across the two, so that nothing overtakes.
 //! - After an error of the log the node is stopped for good.
 //!
-//! Known limit: a follower that is far behind gets one message with all entries it lacks. If that
-//! exceeds a frame, encoding reports it and the follower cannot catch up through the log.
+//! A peer whose log ends before this one begins gets no entries: its message is not handled, and
+//! the caller is told that it needs a snapshot. So does one to which the entries that it lacks do
+//! not fit into a frame, which encoding reports.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
@@ -32,7 +33,7 @@ use super::gate::{self, Knowledge, PeerFault};
 use super::message::{self, MessageKind, PeerPaxosMessage};
 use super::outside::Outside;
 use super::storage::{Aside, InstanceStorage, SharedLog, StorageStopped, lock};
-use crate::log::LogError;
+use crate::log::{Call, LogError};
 
 /// The most bytes that may be appended in one turn: they travel in one frame.
 const MAX_TURN_BYTES: usize = 2 * MAX_ENTRY_BYTES;
@@ -74,6 +75,15 @@ pub enum AppendError {
     /// The node cannot go on.
     #[error(transparent)]
     Node(#[from] NodeError),
+}
+
+/// What became of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Received {
+    /// It was handled, or is out of date.
+    Handled,
+    /// The sender lacks entries that this log no longer has: it needs a snapshot first.
+    SenderIsBehind,
 }
 
 /// The leader as a node sees it.
@@ -119,13 +129,7 @@ impl Node {
     pub fn recover(config: NodeConfig, log: &SharedLog) -> Result<Self, NodeError> {
         config.check()?;
         let aside = Aside::default();
-        let storage =
-            InstanceStorage { log: log.clone(), instance: config.instance(), aside: aside.clone() };
-        let build = AssertUnwindSafe(|| config.for_omnipaxos().build(storage));
-        let paxos = match catch_unwind(build) {
-            Ok(built) => built.expect("the configuration was checked"),
-            Err(panic) => return Err(failure(&aside, panic)),
-        };
+        let paxos = build(&config, log, &aside)?;
         Ok(Self {
             outside: Outside::new(&config),
             config,
@@ -140,8 +144,56 @@ impl Node {
         })
     }
 
+    /// Drops the entries before `index`, which a durable snapshot covers. Not possible while this
+    /// replica prepares to lead, since it may have to send them; false then.
+    pub fn compact(&mut self, index: u64) -> Result<bool, NodeError> {
+        self.begin_input()?;
+        assert!(index <= self.decided_index(), "only what is decided is compacted");
+        if self.paxos.get_current_leader() == Some((self.config.replica, false)) {
+            return Ok(false);
+        }
+        if index > self.first_index() {
+            let mut log = lock(&self.log);
+            log.record(self.config.instance(), &Call::Trim(index))?;
+            log.record(self.config.instance(), &Call::Compacted(index))?;
+        }
+        Ok(true)
+    }
+
+    /// Takes everything below `index` as decided: a snapshot of it is durable here. `ballot` is that
+    /// of the last leader who began below `index`, so that everything there is the beginning of its
+    /// log. The node comes back as after a crash, and as if it had accepted that much from it.
+    ///
+    /// If this node has accepted under an older ballot before, nothing from `index` on can have been
+    /// chosen under that: what was is in the leader's log before the place where it began. If it has
+    /// accepted under the same or a later one, what it has from `index` on continues that very log,
+    /// and stays.
+    pub fn install(&mut self, index: u64, ballot: Ballot) -> Result<(), NodeError> {
+        self.begin_input()?;
+        assert!(index > self.decided_index(), "a snapshot brings something new");
+        {
+            let (mut log, instance) = (lock(&self.log), self.config.instance());
+            let accepted = log.accepted_round(instance).map(Ballot::from).unwrap_or_default();
+            if accepted < ballot {
+                if log.end(instance) > index {
+                    log.record(instance, &Call::AppendOnPrefix(index, Vec::new()))?;
+                }
+                log.record(instance, &Call::AcceptedRound(ballot.into()))?;
+                let promise = log.promise(instance).map(Ballot::from).unwrap_or_default();
+                log.record(instance, &Call::Promise(promise.max(ballot).into()))?;
+            }
+            log.record(instance, &Call::Trim(index))?;
+            log.record(instance, &Call::Compacted(index))?;
+            log.record(instance, &Call::Decided(index))?;
+        }
+        self.paxos = build(&self.config, &self.log, &self.aside)?;
+        self.outside = Outside::new(&self.config);
+        self.outgoing.clear();
+        Ok(())
+    }
+
     /// Handles a message of a peer.
-    pub fn handle_message(&mut self, message: PeerPaxosMessage) -> Result<(), NodeError> {
+    pub fn handle_message(&mut self, message: PeerPaxosMessage) -> Result<Received, NodeError> {
         self.begin_input()?;
         let workarounds = self.config.workarounds;
         if workarounds.check_messages {
@@ -154,8 +206,11 @@ impl Node {
             let knowledge = self.knowledge();
             gate::check_content(&self.config, &message, &knowledge)?;
             if gate::is_out_of_place(&message, &knowledge) {
-                return Ok(());
+                return Ok(Received::Handled);
             }
+        }
+        if gate::needs_entries_before(&message, self.first_index()) {
+            return Ok(Received::SenderIsBehind);
         }
         self.outside.hear(&message, self.paxos.get_promise());
         let drain = workarounds.drain_around_promises && message.kind() == MessageKind::Promise;
@@ -166,7 +221,7 @@ impl Node {
         if drain {
             self.collect();
         }
-        Ok(())
+        Ok(Received::Handled)
     }
 
     /// Appends an entry and returns its index. The entry is decided at that index or not at all;
@@ -282,6 +337,11 @@ impl Node {
         self.paxos.get_accepted_idx() as u64
     }
 
+    /// Index of the first entry that this node's log has.
+    pub fn first_index(&self) -> u64 {
+        lock(&self.log).first(self.config.instance())
+    }
+
     /// How the node was set up.
     pub fn config(&self) -> &NodeConfig {
         &self.config
@@ -336,6 +396,20 @@ impl Node {
             self.stopped = true;
             failure(&self.aside, panic)
         })
+    }
+}
+
+fn build(
+    config: &NodeConfig,
+    log: &SharedLog,
+    aside: &Aside,
+) -> Result<OmniPaxos<LogEntry, InstanceStorage>, NodeError> {
+    let storage =
+        InstanceStorage { log: log.clone(), instance: config.instance(), aside: aside.clone() };
+    let build = AssertUnwindSafe(|| config.for_omnipaxos().build(storage));
+    match catch_unwind(build) {
+        Ok(built) => Ok(built.expect("the configuration was checked")),
+        Err(panic) => Err(failure(aside, panic)),
     }
 }
 

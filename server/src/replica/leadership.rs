@@ -63,6 +63,12 @@ impl<E: Engine> Replica<E> {
                     self.leadership.clocks.hear_leader(time, self.now);
                 }
             }
+            PeerMessage::Behind { index } => self.offered(from, index),
+            PeerMessage::AskSnapshot => self.peer_is_behind(from),
+            PeerMessage::AskPiece { index, offset } => self.asked_piece(from, index, offset),
+            PeerMessage::Piece { index, offset, total, bytes } => {
+                self.piece_came(index, offset, total, bytes);
+            }
             PeerMessage::AskReadPoint { round } => {
                 if self.is_leading() {
                     self.read_points.ask(from, round, self.node.accepted_index());

@@ -20,6 +20,7 @@ mod outstanding;
 mod peer;
 mod queue;
 mod reads;
+mod snapshots;
 
 use std::collections::VecDeque;
 
@@ -33,6 +34,7 @@ pub use self::{
     clock::Moment,
     peer::PeerError,
     reads::{Question, ReadId},
+    snapshots::{Held, SnapshotCounts},
 };
 use self::{
     leadership::Leadership,
@@ -40,10 +42,11 @@ use self::{
     outstanding::Outstanding,
     peer::{PeerFrame, PeerMessage},
     reads::{LocalReads, ReadPoints},
+    snapshots::Snapshots,
 };
 use crate::{
     log::LogError,
-    paxos::{self, Node, NodeError, SharedLog},
+    paxos::{self, Node, NodeError, Received, SharedLog},
 };
 
 /// Settings of a replica that do not change results.
@@ -61,6 +64,10 @@ pub struct ReplicaSettings {
     pub in_flight: u64,
     /// After this long without being seen in the log a command is forwarded again, nanoseconds.
     pub resend_after: u64,
+    /// Bytes of log after which a snapshot is taken.
+    pub snapshot_bytes: u64,
+    /// Bytes of a snapshot that are fetched in a tick, about.
+    pub fetch_bytes: u64,
     /// What the group is, should this replica be its first leader.
     pub genesis: gesmas_machine::Genesis,
 }
@@ -77,6 +84,8 @@ pub enum Output {
         /// Its result, or why it was not run.
         result: Result<Outcome, Refusal>,
     },
+    /// The state was replaced by a later one: what was to be told of the time between is in it.
+    Replaced,
     /// A wait without a read is over.
     CaughtUp {
         /// The wait.
@@ -101,6 +110,9 @@ pub enum ReplicaError {
     /// This replica cannot run the group.
     #[error(transparent)]
     Join(#[from] JoinError),
+    /// The state of a snapshot cannot be run here.
+    #[error("the state cannot be run: {0}")]
+    State(#[from] gesmas_machine::ImageError),
     /// A decided entry does not decode.
     #[error("entry {index} of the log is not one of this format: {error}")]
     Entry {
@@ -136,20 +148,29 @@ pub struct Replica<E> {
     applied: u64,
     /// Leader of the last turn, to notice a change.
     followed: Option<(u64, Ballot)>,
+    snapshots: Snapshots,
     outgoing: Vec<(u64, PeerMessage)>,
     outputs: VecDeque<Output>,
 }
 
 impl<E: Engine> Replica<E> {
-    /// A replica on a node that has recovered. The machine is empty: decided entries fill it.
+    /// A replica on a node that has recovered. The machine is empty, or as the newest snapshot that
+    /// is held was: the log does the rest. Should that not reach back far enough, a peer does.
     pub fn new(
         settings: ReplicaSettings,
         node: Node,
         log: SharedLog,
         machine: Machine<E>,
+        held: Held,
         now: Moment,
     ) -> Self {
-        Self {
+        let applied = held.newest.unwrap_or(0);
+        let config = node.config();
+        let member = config.members.iter().filter(|id| **id < config.replica).count() as u64;
+        let members = config.members.len() as u64;
+        let snapshots = Snapshots::new(held, settings.snapshot_bytes, member, members);
+        let counting = machine.ballot();
+        let mut replica = Self {
             settings,
             node,
             log,
@@ -160,12 +181,18 @@ impl<E: Engine> Replica<E> {
             liveness: Liveness::default(),
             local_reads: LocalReads::starting_at(now.wall),
             read_points: ReadPoints::default(),
-            counting: Ballot::default(),
-            applied: 0,
+            counting,
+            applied,
             followed: None,
+            snapshots,
             outgoing: Vec::new(),
             outputs: VecDeque::new(),
+        };
+        if replica.node.first_index() > applied {
+            replica.snapshots.starve();
         }
+        replica.compile_what_is_missing();
+        replica
     }
 
     /// Tells what the clocks say. First in every turn.
@@ -185,6 +212,8 @@ impl<E: Engine> Replica<E> {
         self.outstanding.resend_older(before);
         self.local_reads.ask_again(before);
         self.report_liveness();
+        self.snapshot_tick();
+        self.compact_log()?;
         let clock = PeerMessage::Clock { leader: self.leader_time(), wall: self.now.wall };
         for peer in self.peers() {
             self.outgoing.push((peer, clock.clone()));
@@ -231,7 +260,11 @@ impl<E: Engine> Replica<E> {
                 Ok(Err(PeerError::Misdirected(claimed)))
             }
             Ok(PeerFrame::Paxos(message)) => match self.node.handle_message(message) {
-                Ok(()) => Ok(Ok(())),
+                Ok(Received::Handled) => Ok(Ok(())),
+                Ok(Received::SenderIsBehind) => {
+                    self.peer_is_behind(from);
+                    Ok(Ok(()))
+                }
                 Err(NodeError::Peer(fault)) => Ok(Err(PeerError::Malformed(fault.to_string()))),
                 Err(error) => Err(error.into()),
             },
@@ -317,6 +350,7 @@ impl<E: Engine> Replica<E> {
     /// When the replica must stop.
     pub fn apply(&mut self, budget: u32) -> Result<Progress, ReplicaError> {
         let progress = self.machine.run(budget);
+        self.snapshot_if_due();
         while let Some(effect) = self.machine.poll_effect() {
             if effect == Effect::BatchVoid {
                 self.outstanding.resend_all();
@@ -325,7 +359,7 @@ impl<E: Engine> Replica<E> {
         }
         if progress == Progress::Idle {
             self.take_decided()?;
-            if self.machine.is_idle() {
+            if self.machine.is_idle() && !self.snapshots.is_starving() {
                 self.serve_reads();
                 return Ok(Progress::Idle);
             }
@@ -389,6 +423,9 @@ impl<E: Engine> Replica<E> {
 
     /// Hands decided entries to the machine while it has room.
     fn take_decided(&mut self) -> Result<(), ReplicaError> {
+        if self.snapshots.is_starving() {
+            return Ok(());
+        }
         while self.machine.backlog() < BACKLOG {
             let entries = self.node.read_decided(self.applied, BACKLOG, READ_BYTES)?;
             if entries.is_empty() {
@@ -397,6 +434,7 @@ impl<E: Engine> Replica<E> {
             for (index, bytes) in entries {
                 let entry = LogEntry::decode(&bytes)
                     .map_err(|error| ReplicaError::Entry { index, error })?;
+                self.snapshots.note_entry(bytes.len());
                 self.note_entry(&entry);
                 self.machine.handle_entry(entry)?;
                 self.applied = index + 1;
@@ -417,13 +455,20 @@ impl<E: Engine> Replica<E> {
         }
     }
 
-    fn send_paxos(&self, messages: Vec<paxos::PeerPaxosMessage>, send: &mut dyn FnMut(u64, Bytes)) {
+    fn send_paxos(
+        &mut self,
+        messages: Vec<paxos::PeerPaxosMessage>,
+        send: &mut dyn FnMut(u64, Bytes),
+    ) {
         for message in messages {
             let to = message.to();
             match peer::encode_paxos(message) {
                 Ok(body) => send(to, body),
-                // The follower cannot catch up through the log; everybody else goes on.
-                Err(error) => tracing::error!(replica = to, %error, "a peer is cut off"),
+                // What it lacks does not fit into a frame: it has to catch up by a snapshot.
+                Err(error) => {
+                    tracing::info!(replica = to, %error, "a peer gets a snapshot instead");
+                    self.peer_is_behind(to);
+                }
             }
         }
     }

@@ -34,6 +34,32 @@ pub(super) enum PeerMessage {
         /// Its wall clock.
         wall: u64,
     },
+    /// The receiver lacks entries that the sender's log no longer has; the sender has a snapshot.
+    Behind {
+        /// Where the snapshot ends.
+        index: u64,
+    },
+    /// Asks which snapshot the receiver has.
+    AskSnapshot,
+    /// Asks for a piece of a snapshot.
+    AskPiece {
+        /// Which snapshot.
+        index: u64,
+        /// From which byte of its file on.
+        offset: u64,
+    },
+    /// A piece of a snapshot.
+    Piece {
+        /// Of which snapshot.
+        index: u64,
+        /// From which byte of its file on.
+        offset: u64,
+        /// Length of the file.
+        total: u64,
+        /// The piece.
+        #[serde(with = "serde_bytes")]
+        bytes: Vec<u8>,
+    },
     /// Asks the leader how far a read must wait.
     AskReadPoint {
         /// Chosen by the asker.

@@ -201,7 +201,7 @@ fn status(replica: &Replica<WasmEngine>, connected: Vec<u64>) -> protocol::Clust
         cluster: machine.genesis().map_or(0, |genesis| genesis.cluster),
         leader: node.leader().map(|leader| leader.replica),
         ballot: format!("{} of replica {}", ballot.number, ballot.replica),
-        log_first: 0,
+        log_first: node.first_index(),
         log_decided: node.decided_index(),
         log_applied: replica.applied(),
         position: protocol::Position { epoch: 0, step: machine.step().0 },
@@ -216,6 +216,7 @@ fn status(replica: &Replica<WasmEngine>, connected: Vec<u64>) -> protocol::Clust
 
 fn counters(replica: &Replica<WasmEngine>, counts: &[(&'static str, u64)]) -> Vec<(String, u64)> {
     let machine = replica.machine().statistics();
+    let snapshots = replica.snapshot_counts();
     let own = [
         ("batches", machine.batches),
         ("void_batches", machine.void_batches),
@@ -234,6 +235,13 @@ fn counters(replica: &Replica<WasmEngine>, counts: &[(&'static str, u64)]) -> Ve
         ("live_activations", machine.live_activations),
         ("blocked_now", machine.blocked_now),
         ("log_syncs", replica.log_syncs()),
+        ("log_first", replica.node().first_index()),
+        ("snapshots_written", snapshots.written),
+        ("snapshots_failed", snapshots.failed),
+        ("snapshots_installed", snapshots.installed),
+        ("snapshot_pieces_given", snapshots.pieces),
+        ("snapshot_index", snapshots.newest),
+        ("snapshot_bytes", snapshots.bytes),
     ];
     own.iter().chain(counts).map(|(name, count)| ((*name).into(), *count)).collect()
 }

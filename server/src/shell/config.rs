@@ -12,6 +12,10 @@ use std::{
 
 use serde::Deserialize;
 
+/// A follower gets what follows the newest snapshot in one frame, of 64 MiB, and one may be on its
+/// way to be written.
+const SNAPSHOT_EVERY_MIB_MAX: u64 = 48;
+
 /// What the file says. `docs/gesmas.toml` explains every setting.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -35,6 +39,9 @@ pub struct Config {
     /// The durable log.
     #[serde(default)]
     pub log: LogConfig,
+    /// Snapshots of the state.
+    #[serde(default)]
+    pub snapshots: SnapshotConfig,
     /// The kernel.
     #[serde(default)]
     pub kernel: KernelConfig,
@@ -78,6 +85,16 @@ pub struct LogConfig {
     pub file_mib: u64,
     /// Recent entries that are kept in memory, MiB.
     pub cache_mib: u64,
+}
+
+/// Snapshots of the state.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SnapshotConfig {
+    /// Log after which a snapshot is taken, MiB.
+    pub every_mib: u64,
+    /// Most that a replica which is behind takes of a snapshot in a second, MiB.
+    pub fetch_mib_per_second: u64,
 }
 
 /// The kernel.
@@ -128,6 +145,12 @@ impl Default for Timing {
 impl Default for LogConfig {
     fn default() -> Self {
         Self { file_mib: 64, cache_mib: 64 }
+    }
+}
+
+impl Default for SnapshotConfig {
+    fn default() -> Self {
+        Self { every_mib: 32, fetch_mib_per_second: 64 }
     }
 }
 
@@ -229,6 +252,8 @@ impl Config {
             ("timing.heartbeat_ticks", self.timing.heartbeat_ticks),
             ("timing.resend_ticks", self.timing.resend_ticks),
             ("log.file_mib", self.log.file_mib),
+            ("snapshots.every_mib", self.snapshots.every_mib),
+            ("snapshots.fetch_mib_per_second", self.snapshots.fetch_mib_per_second),
             ("kernel.slice", self.kernel.slice.into()),
             ("compile.time_ms", self.compile.time_ms),
             ("compile.memory_mib", self.compile.memory_mib),
@@ -238,6 +263,13 @@ impl Config {
             ("queues.peer_outputs", self.queues.peer_outputs as u64),
             ("queues.connections", self.queues.connections as u64),
         ];
+        if self.snapshots.every_mib > SNAPSHOT_EVERY_MIB_MAX {
+            let problem = format!(
+                "must be at most {SNAPSHOT_EVERY_MIB_MAX}: what follows the newest snapshot must \
+                 fit into one frame"
+            );
+            return Err(setting("snapshots.every_mib", problem));
+        }
         match positive.iter().find(|(_, value)| *value == 0) {
             Some((name, _)) => Err(setting(name, "must not be 0")),
             None => Ok(()),

@@ -18,6 +18,7 @@ use super::{
     compiler::CompilerQueue,
     convert,
     input::{ConnectionId, HostClock, Input, Inputs},
+    keeper::Keeper,
     router::Router,
 };
 use crate::replica::{ReadId, Replica, ReplicaError};
@@ -50,6 +51,7 @@ pub(super) struct Driver {
     clock: HostClock,
     pub(super) router: Router,
     pub(super) compiler: CompilerQueue,
+    keeper: Keeper,
     links: BTreeMap<u64, Link>,
     pub(super) waiting: BTreeMap<ReadId, Waiting>,
     next_read: u64,
@@ -66,6 +68,7 @@ impl Driver {
         replica: Replica<WasmEngine>,
         clock: HostClock,
         compiler: CompilerQueue,
+        keeper: Keeper,
         slice: u32,
         leading: watch::Sender<bool>,
     ) -> Self {
@@ -74,6 +77,7 @@ impl Driver {
             clock,
             router: Router::default(),
             compiler,
+            keeper,
             links: BTreeMap::new(),
             waiting: BTreeMap::new(),
             next_read: 1,
@@ -101,7 +105,7 @@ impl Driver {
             let mut next = first;
             while let Some(input) = next {
                 if matches!(input, Input::Stop) {
-                    self.router.say_goodbye();
+                    self.router.say_goodbye("the replica is stopping");
                     return Ok(());
                 }
                 self.handle(input)?;
@@ -128,6 +132,9 @@ impl Driver {
                 link.frames = None;
             }
         })?;
+        while let Some(job) = self.replica.poll_job() {
+            self.keeper.add(job);
+        }
         let leads = self.replica.is_leading();
         self.leading.send_if_modified(|leading| std::mem::replace(leading, leads) != leads);
         Ok(())
@@ -151,6 +158,7 @@ impl Driver {
             }
             Input::Peer { peer, connection, body } => self.peer_frame(peer, connection, body)?,
             Input::Compiled(done) => self.compiled(done),
+            Input::SnapshotDone(done) => self.replica.handle_done(done)?,
             Input::Stop => panic!("the loop handles the stop"),
         }
         Ok(())

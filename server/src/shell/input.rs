@@ -37,6 +37,8 @@ pub(super) enum Input {
     PeerConnected { peer: u64, connection: u64 },
     /// A peer sent a frame.
     Peer { peer: u64, connection: u64, body: Bytes },
+    /// A job with a snapshot's file has ended.
+    SnapshotDone(crate::snapshot::Done),
     /// A module was compiled, or could not be.
     Compiled(CompileDone),
     /// The process is to end.

@@ -20,6 +20,7 @@ mod convert;
 mod driver;
 mod errors;
 mod input;
+mod keeper;
 mod outputs;
 mod peers;
 mod requests;
@@ -29,7 +30,8 @@ mod sessions;
 
 pub use self::{
     config::{
-        CompileConfig, Config, ConfigError, KernelConfig, LogConfig, Member, QueueConfig, Timing,
+        CompileConfig, Config, ConfigError, KernelConfig, LogConfig, Member, QueueConfig,
+        SnapshotConfig, Timing,
     },
     serve::{ServeError, Server, start},
 };

@@ -18,6 +18,9 @@ impl Driver {
             match output {
                 Output::Effect(effect) => self.route_effect(effect),
                 Output::Read { id, result } => self.read_done(id, result),
+                // Replies and events of the time between were never put out here: whoever comes back
+                // gets what its session holds.
+                Output::Replaced => self.router.say_goodbye("the replica caught up by a snapshot"),
                 Output::CaughtUp { id } => match self.waiting.remove(&id) {
                     Some(Waiting::Session { connection, session }) => {
                         self.session_known(connection, session);

@@ -116,11 +116,11 @@ impl Router {
         }
     }
 
-    /// Tells everybody that this replica goes away.
-    pub(super) fn say_goodbye(&mut self) {
+    /// Sends everybody away, to come back or to go elsewhere.
+    pub(super) fn say_goodbye(&mut self, reason: &str) {
         let ids: Vec<_> = self.connections.keys().copied().collect();
         for id in ids {
-            let reason = "the replica is stopping".into();
+            let reason = reason.into();
             self.send(id, ServerMessage::GoingAway(protocol::GoingAway { reason }));
             self.disconnect(id);
         }

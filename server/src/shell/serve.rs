@@ -28,6 +28,7 @@ use super::{
     config::{Config, ConfigError},
     driver::Driver,
     input::{HostClock, Input},
+    keeper::Keeper,
     peers,
 };
 use crate::{
@@ -36,7 +37,8 @@ use crate::{
         repo::{FsRepo, Repo as _},
     },
     paxos::{self, Node, NodeConfig, NodeError},
-    replica::{Replica, ReplicaError, ReplicaSettings},
+    replica::{Held, Replica, ReplicaError, ReplicaSettings},
+    snapshot::{self, Loaded, SnapshotError, Store, Worker},
 };
 
 /// Why a replica could not start, or had to stop.
@@ -56,6 +58,9 @@ pub enum ServeError {
     /// The log cannot be used.
     #[error("the log: {0}")]
     Log(#[from] LogError),
+    /// The snapshots cannot be used.
+    #[error("the snapshots: {0}")]
+    Snapshots(#[from] SnapshotError),
     /// The node cannot start.
     #[error(transparent)]
     Node(#[from] NodeError),
@@ -83,6 +88,11 @@ pub enum ServeError {
 
 /// How long the last words to clients may take when a replica stops.
 const FAREWELL: Duration = Duration::from_secs(1);
+
+/// The one group there is.
+const GROUP: u32 = 1;
+/// Its one configuration.
+const FIRST: u32 = 1;
 
 /// A replica that runs.
 pub struct Server {
@@ -150,7 +160,10 @@ pub async fn start(config: &Config) -> Result<Server, ServeError> {
         &config.compile,
         sender.clone(),
     )?;
-    let replica = make_replica(config, engine, &clock)?;
+    let mut store = open_snapshots(config)?;
+    let replica = make_replica(config, engine, &mut store, &clock)?;
+    let keeper = Keeper::start(Worker::new(store), sender.clone())
+        .map_err(|error| ServeError::Folder { path: config.data.clone(), error })?;
     let limits = Limits::default();
 
     let bind = |address| async move {
@@ -163,7 +176,7 @@ pub async fn start(config: &Config) -> Result<Server, ServeError> {
         .map_err(|error| ServeError::Bind { address: config.listen, error })?;
 
     let (leading_sender, leading) = watch::channel(false);
-    let driver = Driver::new(replica, clock, compiler, config.kernel.slice, leading_sender);
+    let driver = Driver::new(replica, clock, compiler, keeper, config.kernel.slice, leading_sender);
     let (ended_sender, ended) = watch::channel(false);
     let driver = std::thread::Builder::new()
         .name("driver".into())
@@ -235,6 +248,7 @@ fn make_engine(config: &Config) -> Result<WasmEngine, ServeError> {
 fn make_replica(
     config: &Config,
     engine: WasmEngine,
+    store: &mut Store,
     clock: &HostClock,
 ) -> Result<Replica<WasmEngine>, ServeError> {
     let settings = ReplicaSettings {
@@ -244,6 +258,8 @@ fn make_replica(
         batch_bytes: 1 << 20,
         in_flight: 64,
         resend_after: config.timing.forward_again_ms * 1_000_000,
+        snapshot_bytes: config.snapshots.every_mib << 20,
+        fetch_bytes: (config.snapshots.fetch_mib_per_second << 20) * config.timing.tick_ms / 1_000,
         genesis: genesis(config, &engine)?,
     };
     let log = paxos::share(open_log(config)?);
@@ -251,13 +267,42 @@ fn make_replica(
     let node_config = NodeConfig {
         election_ticks: config.timing.heartbeat_ticks,
         resend_ticks: config.timing.resend_ticks,
-        ..NodeConfig::new(1, 1, config.replica, members)
+        ..NodeConfig::new(GROUP, FIRST, config.replica, members)
     };
     let node = Node::recover(node_config, &log)?;
     let machine_settings =
         gesmas_machine::Settings { live_activations: config.kernel.live_activations };
-    let machine = Machine::new(engine, machine_settings);
-    Ok(Replica::new(settings, node, log, machine, clock.now()))
+    let (loaded, held) = load_newest(store)?;
+    let machine = match loaded {
+        None => Machine::new(engine, machine_settings),
+        Some(loaded) => Machine::from_snapshot(loaded.snapshot, engine, machine_settings)
+            .map_err(ReplicaError::from)?,
+    };
+    Ok(Replica::new(settings, node, log, machine, held, clock.now()))
+}
+
+fn open_snapshots(config: &Config) -> Result<Store, ServeError> {
+    let owner =
+        snapshot::Owner { cluster: config.cluster_id()?, group: GROUP, configuration: FIRST };
+    let repo =
+        snapshot::repo::FsRepo::open(config.data.join("snapshots")).map_err(SnapshotError::from)?;
+    Ok(Store::new(Box::new(repo), owner))
+}
+
+/// The newest good snapshot, if there is one.
+fn load_newest(store: &mut Store) -> Result<(Option<Loaded>, Held), ServeError> {
+    let (loaded, refused) = store.newest()?;
+    for error in refused {
+        tracing::error!(%error, "a damaged snapshot is removed; an older one and the log serve");
+    }
+    let newest = loaded.as_ref().map(|loaded| loaded.head.index);
+    let all = store.list().map_err(SnapshotError::from)?;
+    let previous = all.into_iter().rfind(|index| newest.is_some_and(|newest| *index < newest));
+    if let Some(loaded) = &loaded {
+        let (index, step) = (loaded.head.index, loaded.head.step);
+        tracing::info!(index, step, bytes = loaded.bytes, "a snapshot is loaded");
+    }
+    Ok((loaded, Held { newest, previous }))
 }
 
 /// What the group becomes, should this replica be its first leader.

@@ -4,9 +4,12 @@
 
 use std::sync::{Arc, Mutex};
 
-use gesmas::log::{
-    Identity, Log, LogError, LogSettings,
-    repo::{MemDisk, MemRepo, Repo, RepoError},
+use gesmas::{
+    log::{
+        Identity, Log, LogError, LogSettings,
+        repo::{MemDisk, MemRepo, Repo, RepoError},
+    },
+    snapshot::{self, Store},
 };
 
 use crate::{options::Plant, prng::Prng};
@@ -26,18 +29,32 @@ pub(crate) struct Disk {
     plant: Option<Plant>,
     settings: LogSettings,
     written: Arc<Mutex<Vec<Written>>>,
+    snapshots: snapshot::repo::MemRepo,
+    piece_bytes: u64,
 }
 
 impl Disk {
     /// An empty disk.
-    pub(crate) fn new(replica: u64, file_bytes: u64, plant: Option<Plant>) -> Self {
+    pub(crate) fn new(
+        replica: u64,
+        file_bytes: u64,
+        piece_bytes: u64,
+        plant: Option<Plant>,
+    ) -> Self {
         let settings = LogSettings {
             identity: Identity { cluster: CLUSTER, replica },
             file_bytes,
             cache_bytes: file_bytes / 2,
             salt: 0x5a17 + replica,
         };
-        Self { disk: MemDisk::new(), plant, settings, written: Arc::default() }
+        Self {
+            disk: MemDisk::new(),
+            plant,
+            settings,
+            written: Arc::default(),
+            snapshots: snapshot::repo::MemRepo::new(),
+            piece_bytes,
+        }
     }
 
     /// Opens the log, or makes it.
@@ -52,6 +69,30 @@ impl Disk {
         if fresh { Log::create(repo, self.settings) } else { Log::open(repo, self.settings) }
     }
 
+    /// The snapshots on it.
+    pub(crate) fn snapshots(&self) -> Store {
+        let owner = snapshot::Owner { cluster: CLUSTER, group: 1, configuration: 1 };
+        Store::new(Box::new(self.snapshots.clone()), owner).with_pieces_of(self.piece_bytes)
+    }
+
+    /// A bit of a snapshot flips, or its end is lost. False when there is none.
+    pub(crate) fn rot(&self, prng: &mut Prng) -> bool {
+        let whole = self.snapshots.whole();
+        if whole.is_empty() {
+            return false;
+        }
+        let cut = prng.permille(300);
+        self.snapshots.alter(whole[prng.index(whole.len())], |bytes| {
+            let at = prng.index(bytes.len());
+            if cut {
+                bytes.truncate(at);
+            } else {
+                bytes[at] ^= 1 << prng.below(8);
+            }
+        });
+        true
+    }
+
     /// The power fails after some further steps on the disk.
     pub(crate) fn fail_after(&self, steps: u64) {
         self.disk.fail_after(steps);
@@ -59,6 +100,7 @@ impl Disk {
 
     /// The power fails now.
     pub(crate) fn cut_power(&self, prng: &mut Prng) {
+        self.snapshots.cut_power(&mut |choices| prng.below(choices));
         if self.plant == Some(Plant::LyingSync) {
             return self.disk.cut_power(&mut |_| 0);
         }

@@ -92,6 +92,22 @@ counts! {
     crashes_in_turn,
     /// Power cuts of all replicas at once.
     power_cuts,
+    /// Snapshots written.
+    snapshots,
+    /// Snapshots that held suspended calls.
+    snapshots_with_waiters,
+    /// Snapshots got from peers and installed.
+    installed_snapshots,
+    /// Pieces of snapshots that travelled.
+    snapshot_pieces,
+    /// Starts from a snapshot.
+    starts_from_snapshot,
+    /// Snapshots that were found damaged at a start.
+    damaged_snapshots,
+    /// Starts without a snapshot that reaches the log.
+    starts_starving,
+    /// Suspended calls that were rebuilt from their journals.
+    rebuilt,
     /// Pauses of replicas.
     pauses,
     /// Jumps of wall clocks.

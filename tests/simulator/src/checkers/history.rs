@@ -4,7 +4,9 @@
 //! A point is the number of pieces of work that a machine has done since it was empty, so states are
 //! compared far more often than entries are applied, in the middle of steps too.
 //! Invariant: what was seen once is never taken back; a replica that restarts is compared again from
-//! the first entry on.
+//! the first entry on that it has, and from the state of its snapshot on.
+
+use std::collections::BTreeMap;
 
 use crate::{
     trace::hash,
@@ -16,6 +18,8 @@ use crate::{
 pub(crate) struct History {
     entries: Vec<u64>,
     states: Vec<u64>,
+    /// Pieces of work that were done when all entries below an index were applied.
+    pieces: BTreeMap<u64, usize>,
 }
 
 impl History {
@@ -50,6 +54,22 @@ impl History {
                 Ok(())
             }
         }
+    }
+
+    /// A replica has applied everything below an index after so many pieces of work.
+    pub(crate) fn applied(&mut self, replica: u64, index: u64, pieces: usize) -> Checked {
+        let known = *self.pieces.entry(index).or_insert(pieces);
+        demand(known == pieces, "one state", || {
+            format!(
+                "replica {replica} did {pieces} pieces of work for the entries below {index}, \
+                 others did {known}"
+            )
+        })
+    }
+
+    /// Pieces of work that make the state of a snapshot at an index.
+    pub(crate) fn pieces(&self, index: u64) -> usize {
+        if index == 0 { 0 } else { self.pieces[&index] }
     }
 
     /// Entries decided.

@@ -24,6 +24,8 @@ pub(super) struct Host {
     /// The wall clock is this much ahead of virtual time.
     pub(super) wall: u64,
     pub(super) paused_until: u64,
+    /// When the jobs with snapshots that are known are done.
+    pub(super) jobs_until: u64,
     pub(super) turn_scheduled: bool,
     /// The power fails during a turn to come.
     pub(super) doomed: bool,
@@ -35,7 +37,8 @@ impl Host {
     pub(super) fn new(id: u64, profile: &Profile, options: &Options) -> Self {
         Self {
             id,
-            disk: Disk::new(id, profile.file_bytes, options.plant),
+            disk: Disk::new(id, profile.file_bytes, profile.piece_bytes, options.plant),
+            jobs_until: 0,
             process: None,
             life: 0,
             born: 0,
@@ -81,10 +84,14 @@ impl Cluster {
         }
         at.born = now;
         let moment = at.moment(now);
-        let started = Process::start(at.id, &at.disk, &self.profile, self.options.plant, moment);
+        let plant = self.options.plant;
+        let started = Process::start(at.id, &at.disk, &self.profile, plant, moment, &self.history);
         let process = started.map_err(|error| {
             Violation::new("recovery", format!("replica {} cannot start: {error}", host + 1))
         })?;
+        self.counts.damaged_snapshots += process.damaged_snapshots;
+        self.counts.starts_from_snapshot += u64::from(process.replica.applied() > 0);
+        self.counts.starts_starving += u64::from(process.replica.is_behind());
         at.process = Some(process);
         self.trace.digest(&[4, now, host as u64]);
         self.trace.tell(now, || format!("replica {} starts", host + 1));
@@ -104,6 +111,9 @@ impl Cluster {
             at.disk.cut_power(&mut self.prng);
             at.process = None;
             self.counts.crashes += 1;
+            if self.profile.rotten == Some(host) && self.prng.permille(300) {
+                self.hosts[host].disk.rot(&mut self.prng);
+            }
         }
         self.trace.digest(&[5, now, host as u64]);
         self.trace.tell(now, || format!("replica {} crashes", host + 1));

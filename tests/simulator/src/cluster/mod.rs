@@ -16,6 +16,7 @@ mod profile;
 mod router;
 mod stage;
 
+use gesmas::snapshot::{Done, Job, Worker};
 use gesmas_machine::Effect;
 
 use self::{
@@ -53,6 +54,7 @@ enum Event {
     Dial { from: usize, to: usize },
     Deliver { from: usize, to: usize },
     Release { from: usize, to: usize, forbidden: bool },
+    Job { host: usize, life: u64, job: Job },
     Compiled { host: usize, life: u64, code: gesmas_machine::CodeHash },
     ToReplica { replica: usize, connection: Connection, ask: Ask },
     ToClient { connection: Connection, tell: Tell },
@@ -82,6 +84,8 @@ pub(crate) struct Cluster {
     counts: Counts,
     stage: Stage,
     planted: bool,
+    /// When a replica in order last fetched a snapshot.
+    behind: u64,
 }
 
 impl Cluster {
@@ -118,6 +122,7 @@ impl Cluster {
             counts: Counts::default(),
             stage,
             planted: false,
+            behind: 0,
         };
         cluster.schedule_first();
         cluster
@@ -176,6 +181,7 @@ impl Cluster {
                     self.input(host, Input::Compiled(code));
                 }
             }
+            Event::Job { host, life, job } => self.job(host, life, job),
             Event::ToReplica { replica, connection, ask } => {
                 self.trace.digest(&[2, self.schedule.now(), connection.0 as u64]);
                 self.trace.tell(self.schedule.now(), || {
@@ -276,12 +282,40 @@ impl Cluster {
         for (connection, tell) in out.tells {
             self.send_to_client(connection, &tell);
         }
+        for job in out.jobs {
+            let at = &mut self.hosts[host];
+            at.jobs_until = at.jobs_until.max(now) + self.prng.between(1, 60) * MILLISECOND;
+            let (at, life) = (at.jobs_until, at.life);
+            self.schedule.at(at, Event::Job { host, life, job });
+        }
         for code in out.compile {
             let life = self.hosts[host].life;
             let delay = self.prng.between(1, 300) * MILLISECOND;
             self.schedule.after(delay, Event::Compiled { host, life, code });
         }
         Ok(())
+    }
+
+    /// A job with a snapshot's file is done. After a crash of its replica it may have been.
+    fn job(&mut self, host: usize, life: u64, job: Job) {
+        let lives = self.hosts[host].life == life;
+        if !lives && self.prng.permille(500) {
+            return;
+        }
+        if let Job::Write { snapshot, .. } = &job {
+            self.counts.snapshots += 1;
+            self.counts.snapshots_with_waiters += u64::from(snapshot.blocked() > 0);
+        }
+        let done = Worker::new(self.hosts[host].disk.snapshots()).work(job);
+        if let Done::Piece { result: Ok(_), .. } = &done {
+            self.counts.snapshot_pieces += 1;
+        }
+        if let Done::Finished { result: Ok(_), .. } = &done {
+            self.counts.installed_snapshots += 1;
+        }
+        if lives {
+            self.input(host, Input::SnapshotDone(done));
+        }
     }
 
     fn check_effect(&mut self, host: usize, effect: &Effect) -> Checked {

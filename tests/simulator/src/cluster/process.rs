@@ -9,7 +9,8 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 use gesmas::{
     paxos::{self, Node, NodeConfig, NodeError, Workarounds},
-    replica::{Moment, Output, Question, Replica, ReplicaError},
+    replica::{Held, Moment, Output, Question, Replica, ReplicaError},
+    snapshot::{Done, Job},
 };
 use gesmas_coroutine::NativeEngine;
 use gesmas_machine::{CodeHash, Command, Effect, Machine, Progress, SessionId, Settings, Step};
@@ -41,6 +42,7 @@ pub(super) enum Input {
     PeerConnected { peer: u64, connection: u64 },
     Peer { peer: u64, connection: u64, frame: Bytes },
     Compiled(CodeHash),
+    SnapshotDone(Done),
 }
 
 /// Why a turn ended early.
@@ -71,6 +73,7 @@ pub(super) struct Turn {
     pub(super) tells: Vec<(Connection, Tell)>,
     pub(super) effects: Vec<Effect>,
     pub(super) compile: Vec<CodeHash>,
+    pub(super) jobs: Vec<Job>,
     pub(super) more: bool,
 }
 
@@ -84,6 +87,8 @@ pub(super) struct Process {
     slice: usize,
     /// Pieces of work that the machine has done.
     pieces: usize,
+    /// Snapshots that were found damaged when it started.
+    pub(super) damaged_snapshots: u64,
     /// One past the last decided entry that was compared.
     compared: u64,
     /// Connections to peers, by id.
@@ -100,6 +105,7 @@ impl Process {
         profile: &Profile,
         plant: Option<Plant>,
         now: Moment,
+        history: &History,
     ) -> Result<Self, ReplicaError> {
         let log = paxos::share(disk.open_log()?);
         let members: Vec<u64> = (1..=profile.replicas as u64).collect();
@@ -108,16 +114,30 @@ impl Process {
         let config = NodeConfig { workarounds, ..NodeConfig::new(1, 1, id, members) };
         let node = Node::recover(config, &log)?;
         let settings = Settings { live_activations: profile.live_activations };
-        let machine = Machine::new(catalog::engine(), settings);
+        let (newest, damaged) =
+            disk.snapshots().newest().expect("a disk of this replica does not fail");
+        let all = disk.snapshots().list().expect("a disk of this replica does not fail");
+        let (machine, held) = match newest {
+            None => (Machine::new(catalog::engine(), settings), Held::default()),
+            Some(loaded) => {
+                let index = loaded.head.index;
+                let previous = all.into_iter().rfind(|older| *older < index);
+                let machine = Machine::from_snapshot(loaded.snapshot, catalog::engine(), settings)?;
+                (machine, Held { newest: Some(index), previous })
+            }
+        };
+        let compared = node.first_index();
+        let pieces = history.pieces(held.newest.unwrap_or(0));
         Ok(Self {
-            replica: Replica::new(profile.settings(id), node, log, machine, now),
+            replica: Replica::new(profile.settings(id), node, log, machine, held, now),
+            damaged_snapshots: damaged.len() as u64,
             inbox: VecDeque::new(),
             id,
             router: Router::default(),
             plant,
             slice: profile.slice,
-            pieces: 0,
-            compared: 0,
+            pieces,
+            compared,
             outgoing: vec![None; profile.replicas + 1],
             incoming: vec![0; profile.replicas + 1],
         })
@@ -133,7 +153,7 @@ impl Process {
         self.replica.handle_time(now);
         for _ in 0..TURN_INPUTS {
             let Some(input) = self.inbox.pop_front() else { break };
-            self.handle(input, out)?;
+            self.handle(input, history, out)?;
         }
         self.finish_turn(history, out)?;
         let progress = self.work(history)?;
@@ -151,6 +171,10 @@ impl Process {
                 out.frames.push((peer, connection, frame));
             }
         })?;
+        while let Some(job) = self.replica.poll_job() {
+            out.jobs.push(job);
+        }
+        self.compared = self.compared.max(self.replica.node().first_index());
         loop {
             let entries = self
                 .replica
@@ -177,6 +201,11 @@ impl Process {
             }
             history.state(self.id, self.pieces, self.state())?;
             self.pieces += 1;
+            let machine = self.replica.machine();
+            if machine.is_between_entries() {
+                let index = self.replica.applied() - machine.backlog() as u64;
+                history.applied(self.id, index, self.pieces)?;
+            }
         }
         // The core takes the effects; it takes entries and serves reads when nothing is left to do.
         Ok(self.replica.apply(u32::from(idle))?)
@@ -197,7 +226,7 @@ impl Process {
         halves.iter().chain(&more).fold(0, |state, part| mix(state ^ part))
     }
 
-    fn handle(&mut self, input: Input, out: &mut Turn) -> Result<(), Stop> {
+    fn handle(&mut self, input: Input, history: &History, out: &mut Turn) -> Result<(), Stop> {
         let index = |peer: u64| usize::try_from(peer).expect("ids are small");
         match input {
             Input::Tick => self.replica.handle_tick()?,
@@ -217,6 +246,13 @@ impl Process {
                         let message = format!("{} refuses a frame of {peer}: {error}", self.id);
                         Violation::new("peers", message)
                     })?;
+                }
+            }
+            Input::SnapshotDone(done) => {
+                let before = self.replica.snapshot_counts().installed;
+                self.replica.handle_done(done)?;
+                if self.replica.snapshot_counts().installed > before {
+                    self.pieces = history.pieces(self.replica.applied());
                 }
             }
             Input::Compiled(code) => {
@@ -293,6 +329,8 @@ impl Process {
                         out.tells.push((connection, Tell::ReadReply { correlation, step, result }));
                     }
                 }
+                // Clients ask again after a while, and get what their sessions hold.
+                Output::Replaced => {}
                 Output::CaughtUp { id } => {
                     let waiting = self.router.take_waiting(id);
                     if let Some(Waiting::Session { connection, session }) = waiting {

@@ -24,6 +24,10 @@ pub(super) struct Profile {
     /// And that come twice.
     pub(super) doubled: u64,
     pub(super) file_bytes: u64,
+    /// Bytes of a snapshot that travel in one piece.
+    pub(super) piece_bytes: u64,
+    /// The host whose snapshots rot, if there is one.
+    pub(super) rotten: Option<usize>,
     pub(super) live_activations: usize,
     /// Pieces of work that a kernel does in one turn.
     pub(super) slice: usize,
@@ -59,6 +63,8 @@ impl Profile {
             batch_commands: size(pick(prng, &[1, 7, 1_000, 10_000])),
             batch_bytes: size(pick(prng, &[300, 1 << 16, 1 << 20])),
             in_flight: pick(prng, &[1, 4, 64]),
+            snapshot_bytes: pick(prng, &[2 << 10, 10 << 10, 50 << 10, 1 << 40]),
+            fetch_bytes: pick(prng, &[1, 1 << 20]),
             resend_after: prng.between(150, 600) * MILLISECOND,
             genesis,
         };
@@ -70,6 +76,8 @@ impl Profile {
             lost: pick(prng, &[0, 10, 100, 300]),
             doubled: pick(prng, &[0, 50, 300]),
             file_bytes: pick(prng, &[16, 64, 256]) << 10,
+            piece_bytes: pick(prng, &[1_000, 30_000, 1 << 20]),
+            rotten: prng.permille(500).then(|| prng.index(size(replicas))),
             live_activations: size(pick(prng, &[1, 3, 20, 1_000])),
             slice: size(pick(prng, &[20, 200, 10_000])),
             delay: pick(prng, &[1, 5, 14]) * MILLISECOND,

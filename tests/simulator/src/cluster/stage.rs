@@ -156,9 +156,15 @@ impl Cluster {
     fn check_drain(&mut self, since: u64) -> Checked {
         let now = self.schedule.now();
         let core = self.replicas_for_clients();
+        let processes = core.iter().filter_map(|host| self.hosts[*host].process.as_ref());
+        if processes.into_iter().any(|process| process.replica.is_behind()) {
+            // There may be no majority before it has caught up.
+            self.behind = now;
+        }
+        let since_behind = since.max(self.behind);
         let leader = core.iter().filter_map(|host| self.hosts[*host].process.as_ref());
         let leader = leader.map(|process| &process.replica).find(|replica| replica.is_leading());
-        demand(leader.is_some() || now < since + LEADER_BOUND, "liveness", || {
+        demand(leader.is_some() || now < since_behind + LEADER_BOUND, "liveness", || {
             let states: Vec<_> = core.iter().map(|host| self.hosts[*host].standing()).collect();
             format!("replicas in order have no leader: {states:#?}")
         })?;
@@ -216,6 +222,9 @@ impl Cluster {
         demand(totals.windows(2).all(|pair| pair[0] == pair[1]), "one state", || {
             format!("the replicas differ in the end: {totals:?}")
         })?;
+        let machines = self.hosts.iter().filter_map(|host| host.process.as_ref());
+        self.counts.rebuilt =
+            machines.map(|process| process.replica.machine().statistics().rebuilt).sum();
         let total = totals[0].0;
         self.trace.digest(&[total as u64, (total >> 64) as u64]);
         let process = self.hosts[0].process.as_mut();

@@ -1,0 +1,429 @@
+//! Snapshots, as the core sees them: when one is taken, what the log keeps, who gets one.
+//!
+//! ```text
+//! enough log ─► machine's snapshot ─► Job::Write ─► durable ─► log is compacted to the one before
+//! peer is behind ─► Behind ─► it asks for pieces ─► Job::Read ─► Piece ─► Job::AddPiece ─► …
+//!                  ─► Job::FinishFetch ─► install: node, machine ─► the log's tail
+//! ```
+//!
+//! A snapshot is due after so many bytes of log. Members begin at different places, so that they
+//! write theirs at different times. The log is compacted to the older of the two that are kept: if
+//! the newest is damaged, the one before it and the log still make the state.
+//! A fetch has one piece under way, and takes no more than its share of bytes in a tick, so that
+//! nobody's heartbeats wait. Files travel as they are: a fetch goes on from another peer, or in the
+//! next life of this replica, where it was. What is being fetched is kept, with the log after it,
+//! until its fetcher falls silent; otherwise a slow fetcher would start over for ever.
+//! Invariants: the log is compacted only to where a durable snapshot of this replica ends; a
+//! snapshot that was fetched is checked and durable before it is installed.
+//! Not here: files (`crate::snapshot`).
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use bytes::Bytes;
+use gesmas_machine::{Effect, Engine};
+
+use super::{Output, Replica, ReplicaError, peer::PeerMessage};
+use crate::snapshot::{Done, Job, Loaded};
+
+/// A fetcher that asked for nothing for so many times the patience for an answer is forgotten.
+const FETCHER_PATIENCE: u64 = 20;
+
+/// After so many questions without an answer another peer's snapshot is fetched.
+const UNANSWERED_MAX: u32 = 4;
+
+fn paxos_ballot(ballot: gesmas_machine::Ballot) -> crate::paxos::Ballot {
+    crate::paxos::Ballot {
+        number: ballot.number,
+        priority: ballot.priority,
+        replica: ballot.replica,
+        configuration: ballot.configuration,
+    }
+}
+
+/// The snapshots that a replica starts with.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Held {
+    /// Index of the newest, from which its machine was made.
+    pub newest: Option<u64>,
+    /// Index of the one before.
+    pub previous: Option<u64>,
+}
+
+/// What a replica knows of its snapshots and does about them.
+#[derive(Debug, Default)]
+pub(super) struct Snapshots {
+    held: Held,
+    /// Bytes of the entries applied since the newest.
+    since: u64,
+    /// Bytes after which the next is due.
+    due: u64,
+    wanted: bool,
+    /// One is being taken or written.
+    busy: bool,
+    /// Whether the machine lacks entries that the log no longer has.
+    starving: bool,
+    /// Where the log should begin.
+    compact: Option<u64>,
+    fetch: Option<Fetch>,
+    /// Bytes that may still be asked for in this tick.
+    allowance: u64,
+    /// Peers for which a piece is being read.
+    reading: BTreeSet<u64>,
+    /// Who fetches which snapshot of this replica, and when it last asked.
+    fetchers: BTreeMap<u64, (u64, u64)>,
+    jobs: VecDeque<Job>,
+    counts: SnapshotCounts,
+}
+
+/// Counts for operators.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SnapshotCounts {
+    /// Snapshots written.
+    pub written: u64,
+    /// Snapshots that could not be written.
+    pub failed: u64,
+    /// Snapshots got from peers and installed.
+    pub installed: u64,
+    /// Pieces given to peers.
+    pub pieces: u64,
+    /// Index of the newest.
+    pub newest: u64,
+    /// Bytes of its file; 0 if it was written before this process began.
+    pub bytes: u64,
+}
+
+/// A snapshot that is being fetched.
+#[derive(Debug)]
+struct Fetch {
+    from: u64,
+    index: u64,
+    /// Bytes that are here.
+    fetched: u64,
+    /// Length of the file, once a piece has come.
+    total: Option<u64>,
+    step: FetchStep,
+    /// Questions in a row that got no answer.
+    unanswered: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum FetchStep {
+    /// The disk is at work.
+    Disk,
+    /// A piece can be asked for.
+    Ask,
+    /// A piece was asked for, at this time.
+    Asked(u64),
+}
+
+impl Snapshots {
+    /// `member` counts from 0 of `members`.
+    pub(super) fn new(held: Held, interval: u64, member: u64, members: u64) -> Self {
+        let counts =
+            SnapshotCounts { newest: held.newest.unwrap_or(0), ..SnapshotCounts::default() };
+        let due = interval / members * (member + 1);
+        Self { held, due: due.max(1), counts, ..Self::default() }
+    }
+
+    /// The machine lacks what the log no longer has.
+    pub(super) fn starve(&mut self) {
+        self.starving = true;
+    }
+
+    pub(super) fn is_starving(&self) -> bool {
+        self.starving
+    }
+
+    /// An entry was handed to the machine.
+    pub(super) fn note_entry(&mut self, bytes: usize) {
+        self.since += bytes as u64;
+    }
+
+    /// The oldest snapshot that somebody fetches: it and the log after it are kept.
+    fn pinned(&self) -> Option<u64> {
+        self.fetchers.values().map(|(index, _)| *index).min()
+    }
+
+    fn is_due(&self) -> bool {
+        !self.busy && !self.starving && (self.wanted || self.since >= self.due)
+    }
+}
+
+impl<E: Engine> Replica<E> {
+    /// A snapshot is due now, whatever the log's length.
+    pub fn want_snapshot(&mut self) {
+        self.snapshots.wanted = true;
+    }
+
+    /// The next job for whoever keeps the files.
+    pub fn poll_job(&mut self) -> Option<Job> {
+        self.snapshots.jobs.pop_front()
+    }
+
+    /// Counts for operators.
+    pub fn snapshot_counts(&self) -> SnapshotCounts {
+        self.snapshots.counts
+    }
+
+    /// Whether this replica waits for a snapshot from a peer.
+    pub fn is_behind(&self) -> bool {
+        self.snapshots.starving || self.snapshots.fetch.is_some()
+    }
+
+    /// A job has ended.
+    ///
+    /// # Errors
+    /// When the replica must stop.
+    pub fn handle_done(&mut self, done: Done) -> Result<(), ReplicaError> {
+        match done {
+            Done::Written(Ok((head, bytes))) => {
+                self.snapshots.busy = false;
+                self.snapshots.counts.written += 1;
+                self.snapshots.counts.bytes = bytes;
+                self.hold(head.index);
+            }
+            Done::Written(Err(error)) => {
+                tracing::error!(%error, "a snapshot could not be written; the log is kept");
+                self.snapshots.busy = false;
+                self.snapshots.counts.failed += 1;
+                // The next attempt comes after some more log, not at once.
+                self.snapshots.since = 0;
+            }
+            Done::Piece { peer, index, offset, result } => {
+                self.piece_read(peer, index, offset, result);
+            }
+            Done::Fetched { index, result } => self.fetched(index, result),
+            Done::Finished { index, result } => match result {
+                Ok(loaded) => self.install(*loaded)?,
+                Err(error) => {
+                    tracing::warn!(%error, "a snapshot that was fetched is refused");
+                    self.snapshots.fetch.take_if(|fetch| fetch.index == index);
+                }
+            },
+        }
+        Ok(())
+    }
+
+    /// A newer snapshot is durable.
+    fn hold(&mut self, index: u64) {
+        let held = &mut self.snapshots.held;
+        if held.newest.is_none_or(|newest| newest < index) {
+            *held = Held { newest: Some(index), previous: held.newest };
+        }
+        self.snapshots.counts.newest = index;
+        self.snapshots.compact = held.previous;
+    }
+
+    /// Asks the machine for a snapshot if one is due, and takes the one that it made.
+    pub(super) fn snapshot_if_due(&mut self) {
+        if self.snapshots.is_due() {
+            self.snapshots.busy = true;
+            self.snapshots.wanted = false;
+            self.machine.request_snapshot();
+        }
+        let Some((snapshot, waiting)) = self.machine.poll_snapshot() else {
+            return;
+        };
+        let index = self.applied - waiting as u64;
+        self.snapshots.since = 0;
+        self.snapshots.due = self.settings.snapshot_bytes;
+        if self.snapshots.held.newest.is_some_and(|newest| newest >= index) {
+            self.snapshots.busy = false;
+            return;
+        }
+        let newest = self.snapshots.held.newest.unwrap_or(0);
+        let keep_from = self.snapshots.pinned().map_or(newest, |pinned| pinned.min(newest));
+        self.snapshots.jobs.push_back(Job::Write { index, snapshot, keep_from });
+    }
+
+    /// Drops what no restart needs from the log, once that is possible.
+    pub(super) fn compact_log(&mut self) -> Result<(), ReplicaError> {
+        let Some(wanted) = self.snapshots.compact else {
+            return Ok(());
+        };
+        // What the machine has yet to apply, and what a fetcher will need next, is kept.
+        let needed = self.snapshots.pinned().unwrap_or(u64::MAX);
+        let index = wanted.min(self.applied).min(self.node.decided_index()).min(needed);
+        if self.node.compact(index)? && index == wanted {
+            self.snapshots.compact = None;
+        }
+        Ok(())
+    }
+
+    /// A peer lacks entries that are gone from this log, or that do not fit into a frame.
+    pub(super) fn peer_is_behind(&mut self, peer: u64) {
+        if let Some(index) = self.snapshots.held.newest {
+            self.outgoing.push((peer, PeerMessage::Behind { index }));
+        }
+    }
+
+    /// What a tick brings: a new allowance, and questions again that got no answer.
+    pub(super) fn snapshot_tick(&mut self) {
+        self.snapshots.allowance = self.settings.fetch_bytes;
+        let patience = self.settings.resend_after;
+        let forgotten = self.now.monotonic.saturating_sub(FETCHER_PATIENCE * patience);
+        self.snapshots.fetchers.retain(|_, (_, asked)| *asked >= forgotten);
+        if let Some(fetch) = &mut self.snapshots.fetch {
+            if let FetchStep::Asked(at) = fetch.step
+                && self.now.monotonic.saturating_sub(at) > patience
+            {
+                fetch.step = FetchStep::Ask;
+                fetch.unanswered += 1;
+                if fetch.unanswered > UNANSWERED_MAX {
+                    // Somebody else may have one.
+                    self.snapshots.fetch = None;
+                }
+            }
+        } else if self.snapshots.starving {
+            for peer in self.peers() {
+                self.outgoing.push((peer, PeerMessage::AskSnapshot));
+            }
+        }
+        self.ask_piece();
+    }
+
+    /// A peer has a snapshot of everything below `index`.
+    pub(super) fn offered(&mut self, from: u64, index: u64) {
+        let useful = if self.snapshots.starving {
+            index >= self.node.first_index()
+        } else {
+            index > self.node.decided_index()
+        };
+        if !useful {
+            return;
+        }
+        if let Some(fetch) = &mut self.snapshots.fetch {
+            if fetch.index == index {
+                fetch.from = from;
+                return;
+            }
+            // One that comes along well is not given up for another.
+            let waits = matches!(fetch.step, FetchStep::Asked(_)) && fetch.from != from;
+            if fetch.step == FetchStep::Disk || waits {
+                return;
+            }
+        }
+        tracing::info!(peer = from, index, "this replica is behind and fetches a snapshot");
+        let step = FetchStep::Disk;
+        self.snapshots.fetch =
+            Some(Fetch { from, index, fetched: 0, total: None, step, unanswered: 0 });
+        self.snapshots.jobs.push_back(Job::BeginFetch { index });
+    }
+
+    /// So much of a snapshot is here.
+    fn fetched(&mut self, index: u64, result: Result<u64, crate::snapshot::repo::RepoError>) {
+        let Some(fetch) = self.snapshots.fetch.as_mut().filter(|fetch| fetch.index == index) else {
+            return;
+        };
+        match result {
+            Err(error) => {
+                tracing::error!(%error, "a snapshot cannot be fetched");
+                self.snapshots.fetch = None;
+            }
+            Ok(fetched) if fetch.total == Some(fetched) => {
+                self.snapshots.jobs.push_back(Job::FinishFetch { index });
+            }
+            Ok(fetched) => {
+                fetch.fetched = fetched;
+                fetch.step = FetchStep::Ask;
+                self.ask_piece();
+            }
+        }
+    }
+
+    fn ask_piece(&mut self) {
+        let Some(fetch) = &mut self.snapshots.fetch else {
+            return;
+        };
+        if fetch.step != FetchStep::Ask || self.snapshots.allowance == 0 {
+            return;
+        }
+        fetch.step = FetchStep::Asked(self.now.monotonic);
+        let ask = PeerMessage::AskPiece { index: fetch.index, offset: fetch.fetched };
+        self.outgoing.push((fetch.from, ask));
+    }
+
+    /// A peer asks for a piece. One is read for each at a time.
+    pub(super) fn asked_piece(&mut self, peer: u64, index: u64, offset: u64) {
+        self.snapshots.fetchers.insert(peer, (index, self.now.monotonic));
+        if self.snapshots.reading.insert(peer) {
+            self.snapshots.jobs.push_back(Job::Read { peer, index, offset });
+        }
+    }
+
+    fn piece_read(
+        &mut self,
+        peer: u64,
+        index: u64,
+        offset: u64,
+        result: Result<(Bytes, u64), crate::snapshot::repo::RepoError>,
+    ) {
+        self.snapshots.reading.remove(&peer);
+        match result {
+            Ok((bytes, total)) => {
+                self.snapshots.counts.pieces += 1;
+                let bytes = bytes.to_vec();
+                self.outgoing.push((peer, PeerMessage::Piece { index, offset, total, bytes }));
+            }
+            Err(_) => {
+                // It is gone: there is a newer one.
+                self.snapshots.fetchers.remove(&peer);
+                self.peer_is_behind(peer);
+            }
+        }
+    }
+
+    /// A piece came.
+    pub(super) fn piece_came(&mut self, index: u64, offset: u64, total: u64, bytes: Vec<u8>) {
+        let Some(fetch) = self.snapshots.fetch.as_mut().filter(|fetch| fetch.index == index) else {
+            return;
+        };
+        if offset != fetch.fetched || !matches!(fetch.step, FetchStep::Asked(_)) {
+            return;
+        }
+        fetch.total = Some(total);
+        fetch.unanswered = 0;
+        fetch.step = FetchStep::Disk;
+        self.snapshots.allowance = self.snapshots.allowance.saturating_sub(bytes.len() as u64);
+        self.snapshots.jobs.push_back(Job::AddPiece { index, offset, bytes: bytes.into() });
+    }
+
+    /// Goes on from a snapshot that was fetched.
+    fn install(&mut self, loaded: Loaded) -> Result<(), ReplicaError> {
+        let index = loaded.head.index;
+        self.snapshots.fetch = None;
+        let first = self.node.first_index();
+        if index <= self.applied || index < first {
+            return Ok(());
+        }
+        let needed = self.snapshots.starving || index > self.node.decided_index();
+        if !needed {
+            // The log came along meanwhile. The file is one more snapshot that restarts can use.
+            self.hold(index);
+            return Ok(());
+        }
+        self.machine.replace(loaded.snapshot)?;
+        if index > self.node.decided_index() {
+            self.node.install(index, paxos_ballot(self.machine.ballot()))?;
+        }
+        self.applied = index;
+        self.counting = self.machine.ballot();
+        self.snapshots.starving = false;
+        self.snapshots.busy = false;
+        self.snapshots.since = 0;
+        self.snapshots.counts.installed += 1;
+        self.hold(index);
+        self.outstanding.resend_all();
+        self.outputs.push_back(Output::Replaced);
+        self.compile_what_is_missing();
+        tracing::info!(index, step = loaded.head.step, "a snapshot of a peer is installed");
+        Ok(())
+    }
+
+    /// Asks for code that the state needs and this replica's engine does not have.
+    pub(super) fn compile_what_is_missing(&mut self) {
+        for (class, code) in self.machine.classes_to_compile(self.node.config().replica) {
+            self.outputs.push_back(Output::Effect(Effect::Compile { class, code }));
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! The snapshots of one replica: writing, finding the newest good one, giving and taking pieces.
+
+use gesmas_machine::Snapshot;
+
+use super::{
+    SnapshotError,
+    file::{self, FileWriter},
+    head::{Head, Owner},
+    repo::{Repo, RepoError, Stage},
+};
+
+/// Bytes of a file that travel to a peer in one piece.
+pub const PIECE_BYTES: u64 = 1 << 20;
+/// After so many bytes the writer makes them durable, so that the system never has much to write at
+/// once while the log waits for its own sync.
+const SYNC_BYTES: u64 = 4 << 20;
+
+/// A snapshot that was read and checked.
+#[derive(Debug)]
+pub struct Loaded {
+    /// What it is of.
+    pub head: Head,
+    /// The state.
+    pub snapshot: Snapshot,
+    /// Bytes of its file.
+    pub bytes: u64,
+}
+
+/// See the file's head.
+pub struct Store {
+    repo: Box<dyn Repo>,
+    owner: Owner,
+    piece_bytes: u64,
+}
+
+impl Store {
+    /// The snapshots of `owner` in a folder.
+    #[must_use]
+    pub fn new(repo: Box<dyn Repo>, owner: Owner) -> Self {
+        Self { repo, owner, piece_bytes: PIECE_BYTES }
+    }
+
+    /// The same, with pieces of another size.
+    #[must_use]
+    pub fn with_pieces_of(self, piece_bytes: u64) -> Self {
+        Self { piece_bytes, ..self }
+    }
+
+    /// Indices of the whole snapshots, in rising order.
+    ///
+    /// # Errors
+    /// When the folder fails.
+    pub fn list(&mut self) -> Result<Vec<u64>, RepoError> {
+        self.repo.list(Stage::Whole)
+    }
+
+    /// Writes a snapshot of everything below `index`, and says how many bytes its file has.
+    ///
+    /// # Errors
+    /// When the folder fails; nothing is left of the file then.
+    pub fn write(&mut self, index: u64, snapshot: &Snapshot) -> Result<(Head, u64), SnapshotError> {
+        let head = Head::new(self.owner, index, snapshot);
+        match self.write_file(&head, snapshot) {
+            Ok(bytes) => Ok((head, bytes)),
+            Err(error) => {
+                // Should this fail as well, the next start removes it.
+                let _left = self.repo.remove(Stage::Writing, index);
+                Err(error.into())
+            }
+        }
+    }
+
+    fn write_file(&mut self, head: &Head, snapshot: &Snapshot) -> Result<u64, RepoError> {
+        let repo = &mut self.repo;
+        repo.begin(Stage::Writing, head.index)?;
+        let (mut bytes, mut loose) = (0, 0);
+        let mut sink = |piece: &[u8]| {
+            repo.append(Stage::Writing, head.index, piece)?;
+            bytes += piece.len() as u64;
+            loose += piece.len() as u64;
+            if loose >= SYNC_BYTES {
+                repo.sync(Stage::Writing, head.index)?;
+                loose = 0;
+            }
+            Ok(())
+        };
+        let mut writer = FileWriter::begin(head, &mut sink)?;
+        snapshot.write(&mut |piece| writer.write(piece))?;
+        writer.end()?;
+        self.repo.finish(Stage::Writing, head.index)?;
+        Ok(bytes)
+    }
+
+    /// Reads and checks a snapshot.
+    ///
+    /// # Errors
+    /// When it cannot be trusted.
+    pub fn load(&mut self, index: u64) -> Result<Loaded, SnapshotError> {
+        self.load_stage(Stage::Whole, index)
+    }
+
+    fn load_stage(&mut self, stage: Stage, index: u64) -> Result<Loaded, SnapshotError> {
+        let bytes = self.repo.length(stage, index)?;
+        let mut whole = vec![0; usize::try_from(bytes).expect("a state fits into memory")];
+        self.repo.read(stage, index, 0, &mut whole)?;
+        let (head, image) = file::decode(&whole, index)?;
+        drop(whole);
+        head.check_owner(self.owner)?;
+        let snapshot =
+            Snapshot::read(&image).map_err(|error| SnapshotError::Image { index, error })?;
+        if Head::new(self.owner, index, &snapshot) != head {
+            let reason = "its head is not that of its state";
+            return Err(SnapshotError::Damaged { index, offset: 0, reason });
+        }
+        Ok(Loaded { head, snapshot, bytes })
+    }
+
+    /// The newest snapshot that is good, and why newer ones are not. Damaged ones are removed: a
+    /// replica that lacks one gets it from its peers.
+    ///
+    /// # Errors
+    /// When the folder fails, or a snapshot is not this replica's to judge.
+    pub fn newest(&mut self) -> Result<(Option<Loaded>, Vec<SnapshotError>), SnapshotError> {
+        for index in self.repo.list(Stage::Writing)? {
+            self.repo.remove(Stage::Writing, index)?;
+        }
+        let mut refused = Vec::new();
+        for index in self.list()?.into_iter().rev() {
+            match self.load(index) {
+                Ok(loaded) => return Ok((Some(loaded), refused)),
+                Err(
+                    error @ (SnapshotError::Damaged { .. }
+                    | SnapshotError::Image { .. }
+                    | SnapshotError::Repo(RepoError::Io { .. })),
+                ) => {
+                    self.repo.remove(Stage::Whole, index)?;
+                    refused.push(error);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok((None, refused))
+    }
+
+    /// Removes the snapshots of less than `index`.
+    ///
+    /// # Errors
+    /// When the folder fails.
+    pub fn remove_before(&mut self, index: u64) -> Result<(), RepoError> {
+        for old in self.list()?.into_iter().filter(|old| *old < index) {
+            self.repo.remove(Stage::Whole, old)?;
+        }
+        Ok(())
+    }
+
+    /// A piece of the file of a snapshot, and the length of all of it.
+    ///
+    /// # Errors
+    /// When there is no such snapshot or piece.
+    pub fn piece(&mut self, index: u64, offset: u64) -> Result<(Vec<u8>, u64), RepoError> {
+        let total = self.repo.length(Stage::Whole, index)?;
+        let length = total.saturating_sub(offset).min(self.piece_bytes);
+        let mut bytes = vec![0; usize::try_from(length).expect("a piece is small")];
+        self.repo.read(Stage::Whole, index, offset, &mut bytes)?;
+        Ok((bytes, total))
+    }
+
+    /// How much of a snapshot has been fetched already. What was fetched of others is dropped.
+    ///
+    /// # Errors
+    /// When the folder fails.
+    pub fn begin_fetch(&mut self, index: u64) -> Result<u64, RepoError> {
+        let mut fetched = None;
+        for old in self.repo.list(Stage::Fetching)? {
+            if old == index {
+                fetched = Some(self.repo.length(Stage::Fetching, index)?);
+            } else {
+                self.repo.remove(Stage::Fetching, old)?;
+            }
+        }
+        if fetched.is_none() {
+            self.repo.begin(Stage::Fetching, index)?;
+        }
+        Ok(fetched.unwrap_or(0))
+    }
+
+    /// Adds a piece to what was fetched, durably, and says how much that is. A piece that belongs
+    /// elsewhere changes nothing.
+    ///
+    /// # Errors
+    /// When the folder fails.
+    pub fn add_piece(&mut self, index: u64, offset: u64, bytes: &[u8]) -> Result<u64, RepoError> {
+        let length = self.repo.length(Stage::Fetching, index)?;
+        if length != offset {
+            return Ok(length);
+        }
+        self.repo.append(Stage::Fetching, index, bytes)?;
+        self.repo.sync(Stage::Fetching, index)?;
+        Ok(length + bytes.len() as u64)
+    }
+
+    /// Checks what was fetched and makes it a whole snapshot. What is damaged is dropped.
+    ///
+    /// # Errors
+    /// When it cannot be trusted, or the folder fails.
+    pub fn finish_fetch(&mut self, index: u64) -> Result<Loaded, SnapshotError> {
+        match self.load_stage(Stage::Fetching, index) {
+            Ok(loaded) => {
+                self.repo.finish(Stage::Fetching, index)?;
+                Ok(loaded)
+            }
+            Err(error) => {
+                self.repo.remove(Stage::Fetching, index)?;
+                Err(error)
+            }
+        }
+    }
+}
