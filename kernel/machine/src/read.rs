@@ -5,7 +5,7 @@
 
 use crate::{
     class::MethodKind,
-    command::Read,
+    command::{Place, Read},
     engine::{End, Engine},
     execute::{Performed, Segment},
     host_call::{Answer, HostCall},
@@ -66,10 +66,36 @@ impl<E: Engine> Machine<E> {
             arguments: read.arguments,
         };
         self.check_call(&call, MethodKind::Read)?;
-        if !self.world.state.objects.contains_key(&call.object) {
+        if self.world.state.objects.contains_key(&call.object) {
+            return self.read_object(origin, read.principal, call, fuel, reply_bytes);
+        }
+        if !self.world.state.classes[&call.object.class].interface.transient {
             return Err(CallError::ObjectUnknown);
         }
-        let mut invocation = self.frame_of(origin, read.principal, call);
+        // A transient object that is not there is as `init` leaves it: it is read as that, in a
+        // state that is forgotten again.
+        let before = (self.world.state.clone(), self.draws);
+        let (session, number) = read.after.unwrap_or((SessionId(0), 0));
+        let place = Place { session, number, previous: 0 };
+        let outcome = self
+            .find_or_create(&call.object, place)
+            .and_then(|()| self.read_object(origin, read.principal, call, fuel, reply_bytes));
+        self.world.commit();
+        self.world.staged.clear();
+        self.world.touched.clear();
+        (self.world.state, self.draws) = before;
+        outcome
+    }
+
+    fn read_object(
+        &mut self,
+        origin: Origin,
+        principal: String,
+        call: Call,
+        fuel: u64,
+        reply_bytes: u64,
+    ) -> Outcome {
+        let mut invocation = self.frame_of(origin, principal, call);
         let segment = Segment {
             kind: MethodKind::Read,
             savepoint: self.world.savepoint(),

@@ -42,7 +42,7 @@ impl<E: Engine> Machine<E> {
     }
 
     /// The object of a call: there, or created because its `init` takes nothing.
-    pub(super) fn find_or_create(
+    pub(crate) fn find_or_create(
         &mut self,
         object: &ObjectName,
         place: Place,
@@ -108,7 +108,9 @@ impl<E: Engine> Machine<E> {
     ) -> Result<(), CallError> {
         let call = Call { object: name.clone(), method: init, signature: 0, arguments };
         let origin = Origin::Request { session: place.session, number: place.number };
-        let principal = self.session(place).principal.clone();
+        // A read by nobody in particular has no session; what it makes is forgotten again.
+        let session = self.world.state.sessions.get(&place.session);
+        let principal = session.map(|session| session.principal.clone()).unwrap_or_default();
         // `init` is no invocation of its own: it has no id that anything could refer to.
         let mut invocation = self.frame_of(origin, principal, call);
         let fuel = self.world.state.limits().fuel_per_segment;

@@ -227,6 +227,39 @@ fn a_transient_object_vanishes_when_it_is_as_init_left_it_and_only_then() {
 }
 
 #[test]
+fn a_transient_object_that_is_not_there_is_read_as_init_leaves_it() {
+    const TALLY: &str = "
+class Tally transient
+init create 0
+  count s 3
+read value 0
+  value s -> free
+  read a -> x
+  return $free
+update v 0
+  V s
+update p 0
+  P s
+";
+    let mut lab = Lab::new(&[TALLY]);
+    lab.play("open ann");
+    let (hash, image) = (lab.machine().state_hash(), lab.machine().encode_image());
+    expect![[r#"
+        > read ann Tally/t value
+          ok 3
+    "#]]
+    .assert_eq(&lab.play("read ann Tally/t value"));
+    assert_eq!(lab.machine().state_hash(), hash, "it left no trace");
+    assert_eq!(lab.machine().encode_image(), image);
+    lab.play("ann calls Tally/t p");
+    expect![[r#"
+        > read ann Tally/t value
+          ok 2
+    "#]]
+    .assert_eq(&lab.play("read ann Tally/t value"));
+}
+
+#[test]
 fn a_transient_object_with_a_timer_waits_for_it() {
     const SHORT: &str = "
 class Short transient

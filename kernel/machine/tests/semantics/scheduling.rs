@@ -168,7 +168,7 @@ fn a_barrier_lets_all_go_in_order() {
               ann#1 ok passed
               bob#2 ok passed
             > read eve Barrier/b here
-              error: the object does not exist, and it is not for this to create it
+              ok none
         "#]],
     );
 }
