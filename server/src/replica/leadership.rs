@@ -57,6 +57,7 @@ impl<E: Engine> Replica<E> {
                 self.liveness.report(&sessions, self.now.monotonic);
             }
             PeerMessage::Clock { leader, wall } => {
+                self.liveness.hear_peer(from, self.now.monotonic);
                 self.leadership.clocks.hear_wall(from, wall);
                 let follows = self.followed.is_some_and(|(replica, _)| replica == from);
                 if let (Some(time), true) = (leader, follows) {

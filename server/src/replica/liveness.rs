@@ -2,8 +2,9 @@
 //!
 //! Every replica tells the leader which clients it has heard of; the leader orders the end of a
 //! session that nobody has heard of for its timeout.
-//! Invariant: after an election, and after a stall of its own, a leader first listens for a full
-//! timeout: nobody's session expires because servers failed.
+//! Invariant: after an election, after a stall of its own, and after a time in which it heard of no
+//! majority, a leader first listens for a full timeout: nobody's session expires because servers or
+//! the network between them failed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,6 +23,8 @@ pub(super) struct Liveness {
     /// Sessions whose end is ordered.
     ending: BTreeSet<SessionId>,
     last_tick: u64,
+    /// When peers were last heard of.
+    peers: BTreeMap<u64, u64>,
 }
 
 impl Liveness {
@@ -53,9 +56,17 @@ impl Liveness {
         self.ending.clear();
     }
 
-    /// Notices a stall of this replica. Called at every tick.
-    pub(super) fn tick(&mut self, now: u64) {
-        if now.saturating_sub(self.last_tick) > STALL {
+    /// A peer was heard of; it says something at every tick.
+    pub(super) fn hear_peer(&mut self, peer: u64, now: u64) {
+        self.peers.insert(peer, now);
+    }
+
+    /// Notices a stall of this replica, and that it is cut off from a majority: what its peers'
+    /// clients say does not reach it then. Called at every tick.
+    pub(super) fn tick(&mut self, now: u64, majority: usize) {
+        let recent = self.peers.values().filter(|heard| now.saturating_sub(**heard) <= STALL);
+        let cut_off = recent.count() + 1 < majority;
+        if cut_off || now.saturating_sub(self.last_tick) > STALL {
             self.heard.clear();
         }
         self.last_tick = now;
@@ -114,9 +125,33 @@ mod tests {
     #[test]
     fn a_stall_of_the_leader_is_not_held_against_clients() {
         let mut liveness = Liveness::default();
-        liveness.tick(0);
+        liveness.hear_peer(2, 0);
+        liveness.tick(0, 2);
         assert!(expired(&mut liveness, 0).is_empty());
-        liveness.tick(60_000_000_000);
+        liveness.hear_peer(2, 60_000_000_000);
+        liveness.tick(60_000_000_000, 2);
         assert!(expired(&mut liveness, 60_000_000_000).is_empty());
+    }
+
+    #[test]
+    fn a_leader_that_hears_of_no_majority_listens_anew() {
+        let mut liveness = Liveness::default();
+        let tick = |liveness: &mut Liveness, heard: bool, at: u64| {
+            if heard {
+                liveness.hear_peer(2, at);
+            }
+            liveness.tick(at, 2);
+            liveness.expired([(ONE, 3 * STALL)].into_iter(), at)
+        };
+        // Every half of a stall's length a tick; from the second on the peer is silent for long.
+        for half in 0..20 {
+            let ended = tick(&mut liveness, half < 2, half * STALL / 2);
+            assert!(ended.is_empty(), "it is cut off at {half}");
+        }
+        for half in 20..26 {
+            assert!(tick(&mut liveness, true, half * STALL / 2).is_empty(), "it listens at {half}");
+        }
+        let ended = (26..30).any(|half| !tick(&mut liveness, true, half * STALL / 2).is_empty());
+        assert!(ended, "a silent session expires in the end");
     }
 }

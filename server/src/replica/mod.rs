@@ -207,7 +207,7 @@ impl<E: Engine> Replica<E> {
     /// When the replica must stop.
     pub fn handle_tick(&mut self) -> Result<(), ReplicaError> {
         self.node.tick()?;
-        self.liveness.tick(self.now.monotonic);
+        self.liveness.tick(self.now.monotonic, self.majority());
         let before = self.now.monotonic.saturating_sub(self.settings.resend_after);
         self.outstanding.resend_older(before);
         self.local_reads.ask_again(before);
