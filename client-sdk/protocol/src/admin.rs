@@ -66,6 +66,8 @@ pub enum AdminRequest {
     ClusterStatus,
     /// What the replica has counted since it started.
     Counters,
+    /// Lets the replica write a snapshot; the counters tell when it is there.
+    TakeSnapshot,
 }
 
 /// An answer; which one belongs to which question shows in the names.
@@ -89,6 +91,8 @@ pub enum AdminReply {
     Cluster(ClusterStatus),
     /// To [`AdminRequest::Counters`]: names and values.
     Counters(Vec<(String, u64)>),
+    /// To [`AdminRequest::TakeSnapshot`]: snapshots written before.
+    TakingSnapshot(u64),
 }
 
 /// Why a question has no answer.

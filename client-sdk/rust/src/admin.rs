@@ -88,6 +88,11 @@ questions!(
     get_class(class: &str) -> Bytes {
         AdminRequest::GetClass { class: class.into() } => AdminReply::Module(module) => module
     }
+    /// Lets the connected replica write a snapshot, and says how many it had written before; the
+    /// counter `snapshots_written` rises when it is there.
+    take_snapshot() -> u64 {
+        AdminRequest::TakeSnapshot => AdminReply::TakingSnapshot(written) => written
+    }
     /// Objects, by class and name, after a place.
     list_objects(class: Option<String>, after: Option<(String, String)>, limit: u32)
         -> Page<ObjectSummary>

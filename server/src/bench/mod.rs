@@ -1,12 +1,14 @@
 //! `gesmas bench`: what calls cost, measured on the machine it runs on.
 //!
-//! Two questions, two folders: what a call costs in the kernel alone (`kernel/`), and how many calls
-//! a second a cluster of three replicas takes, with which latencies (`cluster/`).
+//! Three questions: what a call costs in the kernel alone (`kernel/`), how many calls a second a
+//! cluster of three replicas takes, with which latencies (`cluster/`), and what callers cost that
+//! wait (`blocked.rs`).
 //! Invariants: figures are measured, never computed from a model; each comes with the load of the
 //! machine while it was taken (`load.rs`), because on a busy machine it means little; nothing here
 //! passes or fails by a figure.
 //! Not here: comparison with other systems, and advice.
 
+pub mod blocked;
 pub mod cluster;
 pub mod kernel;
 mod load;

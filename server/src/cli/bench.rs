@@ -6,6 +6,7 @@ use clap::{Args, Subcommand, ValueEnum};
 
 use super::{Exit, Failure, Output};
 use crate::bench::{
+    blocked,
     cluster::{self, Placement, Point, PointReport},
     kernel,
 };
@@ -39,6 +40,24 @@ enum Bench {
         after_help = "Examples:\n  gesmas bench cluster\n  gesmas bench cluster --clients 64 --seconds 10 --at leader"
     )]
     Cluster(ClusterArgs),
+    /// What blocked callers cost, and how fast a cluster with many of them restarts.
+    ///
+    /// Starts three replicas, lets every call of every session block, takes snapshots, kills and
+    /// starts all replicas, and lets all calls go, in their order.
+    #[command(
+        after_help = "Examples:\n  gesmas bench blocked\n  gesmas bench blocked --sessions 1000 --calls 1000 --json"
+    )]
+    Blocked {
+        /// Sessions.
+        #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+        sessions: u64,
+        /// Blocked calls of each.
+        #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+        calls: u64,
+        /// Connections that carry the sessions.
+        #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u64).range(1..=1_000))]
+        connections: u64,
+    },
 }
 
 #[derive(Debug, Args)]
@@ -99,6 +118,17 @@ pub(super) async fn run(args: &BenchArgs, output: Output) -> Result<(), Failure>
             let options = kernel::Options { rounds: size(rounds), calls: size(calls) };
             // It is work of this one thread, and nobody else uses the runtime.
             let report = kernel::run(&options).map_err(|error| failed(&error))?;
+            print(output, &report, &report.to_string());
+        }
+        Bench::Blocked { sessions, calls, connections } => {
+            let size = |count: &u64| usize::try_from(*count).expect("it was checked");
+            let options = blocked::Options {
+                sessions: size(sessions),
+                calls: size(calls),
+                connections: size(connections),
+            };
+            let report = blocked::run(&options, |stage| tracing::info!(stage)).await;
+            let report = report.map_err(|error| failed(&error))?;
             print(output, &report, &report.to_string());
         }
         Bench::Cluster(args) => {

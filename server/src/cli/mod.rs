@@ -18,12 +18,14 @@ mod exit;
 mod failure;
 mod interface;
 mod invocation;
+mod log;
 mod logging;
 mod names;
 mod object;
 mod output;
 mod serve;
 mod session;
+mod snapshot;
 mod words;
 
 use std::process::ExitCode;
@@ -86,6 +88,10 @@ enum Command {
     Session(session::SessionArgs),
     /// Looks at the cluster as a whole.
     Cluster(cluster::ClusterArgs),
+    /// Writes and checks snapshots.
+    Snapshot(snapshot::SnapshotArgs),
+    /// Checks the files of a log.
+    Log(log::LogArgs),
     /// Measures what calls cost on this machine.
     Bench(bench::BenchArgs),
     /// Checks configurations of replicas.
@@ -151,6 +157,8 @@ fn run(command: Command, context: &Context) -> Result<(), Failure> {
         Command::Invocation(args) => client_runtime()?.block_on(invocation::run(args, context)),
         Command::Session(args) => client_runtime()?.block_on(session::run(args, context)),
         Command::Cluster(args) => client_runtime()?.block_on(cluster::run(&args, context)),
+        Command::Snapshot(args) => client_runtime()?.block_on(snapshot::run(args, context)),
+        Command::Log(args) => log::run(args, output),
         Command::Bench(args) => server_runtime()?.block_on(bench::run(&args, output)),
         Command::Config(args) => config::run(&args, output),
         Command::Completions(args) => {

@@ -14,7 +14,7 @@ const ROWS_MAX: usize = 10_000;
 
 /// Answers one question.
 pub(super) fn answer(
-    replica: &Replica<WasmEngine>,
+    replica: &mut Replica<WasmEngine>,
     request: AdminRequest,
     connected: Vec<u64>,
     counts: &[(&'static str, u64)],
@@ -89,6 +89,10 @@ pub(super) fn answer(
             Ok(AdminReply::Sessions(rows, more))
         }
         AdminRequest::ClusterStatus => Ok(AdminReply::Cluster(status(replica, connected))),
+        AdminRequest::TakeSnapshot => {
+            replica.want_snapshot();
+            Ok(AdminReply::TakingSnapshot(replica.snapshot_counts().written))
+        }
         AdminRequest::Counters => Ok(AdminReply::Counters(counters(replica, counts))),
     }
 }
@@ -235,6 +239,7 @@ fn counters(replica: &Replica<WasmEngine>, counts: &[(&'static str, u64)]) -> Ve
         ("live_activations", machine.live_activations),
         ("blocked_now", machine.blocked_now),
         ("log_syncs", replica.log_syncs()),
+        ("log_applied", replica.applied()),
         ("log_first", replica.node().first_index()),
         ("snapshots_written", snapshots.written),
         ("snapshots_failed", snapshots.failed),

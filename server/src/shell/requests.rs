@@ -101,7 +101,8 @@ impl Driver {
     pub(super) fn admin(&mut self, connection: ConnectionId, admin: protocol::Admin) {
         let correlation = admin.correlation;
         let counts = self.counts();
-        let result = admin::answer(&self.replica, admin.request, self.connected_peers(), &counts);
+        let connected = self.connected_peers();
+        let result = admin::answer(&mut self.replica, admin.request, connected, &counts);
         let answer = protocol::AdminAnswer { correlation, result };
         self.router.send(connection, ServerMessage::AdminAnswer(answer));
     }

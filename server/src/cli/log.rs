@@ -1,0 +1,74 @@
+//! `gesmas log`: the files of a durable log, looked at without a replica.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use serde_json::json;
+
+use super::{
+    exit::Exit,
+    failure::Failure,
+    output::{Output, Table},
+};
+use crate::log::{Tail, repo::FsRepo, verify};
+
+/// `gesmas log`.
+#[derive(Debug, Args)]
+pub(crate) struct LogArgs {
+    #[command(subcommand)]
+    command: LogCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum LogCommand {
+    /// Reads every record of a log and says whether a replica can start from it.
+    #[command(after_help = "Examples:
+  gesmas log verify replica-1/log
+  gesmas log verify replica-1/log --json
+
+Changes nothing. A torn end is what a crash leaves of a turn that nobody was told of; a log of a
+replica that runs may seem to end in one. Exit code 1 if a replica could not start.")]
+    Verify {
+        /// The folder `log` in a replica's data folder.
+        folder: PathBuf,
+    },
+}
+
+pub(super) fn run(args: LogArgs, output: Output) -> Result<(), Failure> {
+    let LogCommand::Verify { folder } = args.command;
+    if !folder.is_dir() {
+        return Err(Failure::usage(format!("{} is no folder", folder.display())));
+    }
+    let report = verify(&mut FsRepo::read_only(folder), None);
+    let tail = |tail: Tail| if tail == Tail::Torn { "torn" } else { "zeros" };
+    if output.json {
+        let files: Vec<_> = report
+            .files
+            .iter()
+            .map(|file| {
+                json!({ "file": file.file, "bytes": file.size, "records": file.records,
+                    "end": file.end, "tail": tail(file.tail) })
+            })
+            .collect();
+        let problem = report.problem.as_ref().map(ToString::to_string);
+        let value = json!({ "files": files, "records": report.records,
+            "entries": report.entries, "problem": problem });
+        output.line(&value.to_string());
+    } else {
+        let mut table = Table::new(&["FILE", "BYTES", "RECORDS", "END", "TAIL"]);
+        for file in &report.files {
+            table.row([
+                file.file.to_string(),
+                file.size.to_string(),
+                file.records.to_string(),
+                file.end.to_string(),
+                tail(file.tail).to_owned(),
+            ]);
+        }
+        output.line(table.render().trim_end());
+        output.line(&format!("\n{} records, {} entries", report.records, report.entries));
+    }
+    report
+        .problem
+        .map_or(Ok(()), |problem| Err(Failure::new(Exit::Failed, "log", problem.to_string())))
+}
