@@ -55,7 +55,9 @@ pub struct SessionRefused {
     pub refusal: Refusal,
 }
 
-/// Answers [`AttachSession`](crate::AttachSession).
+/// Answers [`AttachSession`](crate::AttachSession). The replies that are stored for the session
+/// follow, and those of its open requests when they end: a client sends nothing again that was
+/// admitted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionAttached {
     /// The session.

@@ -253,7 +253,9 @@ impl Hub {
             ServerMessage::SessionOpened(opened) => self.opened(now, opened),
             ServerMessage::SessionRefused(refused) => self.open_refused(now, refused),
             ServerMessage::SessionAttached(attached) => {
-                self.with_id(attached.session, |core| core.handle_attached(now));
+                self.with_id(attached.session, |core| {
+                    core.handle_attached(now, attached.last_admitted);
+                });
             }
             ServerMessage::SessionOver(SessionOver { session, reason }) => {
                 self.closing.remove(&session);

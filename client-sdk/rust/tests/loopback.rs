@@ -135,9 +135,12 @@ async fn a_broken_connection_is_replaced_and_calls_go_on_under_their_numbers() {
         let ClientMessage::AttachSession(attach) = message else { panic!("{message:?}") };
         assert_eq!((attach.session, attach.seen.step), (7, 2));
         assert_eq!(session.state(), SessionState::Suspended);
+        let three = session.call("Queue", "jobs", "consume", 1, vec![]).send();
         peer.say(SessionAttached { session: 7, last_admitted: 2 }).await;
-        assert_eq!(peer.request().await.1, 1);
+        assert_eq!(peer.request().await.1, 3, "what is admitted is not sent again");
         peer.reply(7, 1, "one").await;
+        peer.reply(7, 3, "three").await;
+        assert_eq!(three.await, Ok(Bytes::from_static(b"three")));
         assert_eq!(one.await, Ok(Bytes::from_static(b"one")));
         assert_eq!(session.state(), SessionState::Connected);
     })

@@ -339,6 +339,16 @@ impl<E> Machine<E> {
         self.world.state.sessions.get(&session).map(|session| session.last_admitted)
     }
 
+    /// Replies of a session that are not acknowledged, by number.
+    pub fn stored_replies(
+        &self,
+        session: SessionId,
+    ) -> impl Iterator<Item = (u64, Position, &crate::outcome::Outcome)> + '_ {
+        let replies = self.world.state.sessions.get(&session).map(|session| &session.replies);
+        let replies = replies.into_iter().flat_map(|replies| replies.iter());
+        replies.map(|(number, reply)| (*number, reply.position(), &reply.outcome))
+    }
+
     /// Timeout of a session, nanoseconds; none when it is over.
     #[must_use]
     pub fn session_timeout(&self, session: SessionId) -> Option<u64> {

@@ -58,6 +58,19 @@ impl Driver {
     fn session_attached(&mut self, connection: ConnectionId, session: SessionId, last: u64) {
         let attached = protocol::SessionAttached { session: session.0, last_admitted: last };
         self.router.send(connection, ServerMessage::SessionAttached(attached));
+        // What was admitted is not asked for again: its reply comes now, or when there is one.
+        let stored = self.replica.machine().stored_replies(session);
+        let replies: Vec<_> = stored
+            .map(|(number, position, outcome)| protocol::Reply {
+                session: session.0,
+                number,
+                position: convert::position(position),
+                outcome: convert::outcome(outcome.clone()),
+            })
+            .collect();
+        for reply in replies {
+            self.router.send(connection, ServerMessage::Reply(reply));
+        }
         let pending = self.replica.machine().pending_events(session, 0);
         if let Some((from, to)) = pending.gap {
             let gap = protocol::EventGap { session: session.0, from, to };

@@ -262,21 +262,20 @@ impl<T> SessionCore<T> {
         self.id = Some(session);
         self.settings.timeout = timeout;
         self.keep_alives.prove_safe();
-        self.join(now);
+        self.join(now, 0);
     }
 
     /// The session is attached.
-    pub(crate) fn handle_attached(&mut self, now: Instant) {
-        self.join(now);
+    pub(crate) fn handle_attached(&mut self, now: Instant, last_admitted: u64) {
+        self.join(now, last_admitted);
     }
 
-    fn join(&mut self, now: Instant) {
+    fn join(&mut self, now: Instant, last_admitted: u64) {
         if self.link != Link::Joining {
             return;
         }
         self.link = Link::Up;
-        // Which replies are still to come is known to no one here, so all open requests go again.
-        self.pipeline.rewind(0);
+        self.pipeline.attached(last_admitted);
         self.pipeline.stall = None;
         self.reads.rewind();
         self.keep_alives.start(now);
@@ -311,10 +310,9 @@ impl<T> SessionCore<T> {
         if self.pipeline.any_in_flight(first, suspects) {
             self.pipeline.rewind(first);
         }
-        // A repetition that was to fetch a stored reply may be lost too, and no number tells that.
-        // So what stays open is asked for again, at doubling intervals: cheap, and never given up.
-        if self.keep_alives.is_time_to_repeat() && self.pipeline.any_in_flight(1, suspects) {
-            self.pipeline.rewind(0);
+        // A cancel may be lost too, and no number tells that: it goes again at doubling intervals.
+        if self.keep_alives.is_time_to_repeat() {
+            self.pipeline.repeat_cancels(suspects);
         }
     }
 

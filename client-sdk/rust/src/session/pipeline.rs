@@ -4,7 +4,9 @@
 //! this connection and not refused since. The rest waits, and is sent in order: going back is
 //! moving `resume_at` back, so that no request can be sent before one that precedes it.
 //! Invariants: a request keeps its number, predecessor and acknowledgements from its first sending
-//! on; one that was sent leaves only with a reply, or with the session; one that is given up is sent
+//! on, and is sent again only while it is not known to be admitted: what is admitted is answered
+//! sooner or later, on any connection to which the session is attached. One that was sent leaves
+//! only with a reply, or with the session; one that is given up is sent
 //! as a cancel in its place, so that those behind it still find their predecessor.
 //! Not here: connections and sessions (`core.rs`), the verdict on refusals (`refusal.rs`).
 
@@ -200,6 +202,21 @@ impl<T> Pipeline<T> {
             self.resume_at = number;
             self.in_flight = self.entries.range(..number).count();
         }
+    }
+
+    /// The session is attached, and `admitted` is the last request that was admitted. The replies of
+    /// those up to there come by themselves; all others go again, and so does what was given up.
+    pub(super) fn attached(&mut self, admitted: u64) {
+        self.resume_at = admitted + 1;
+        self.in_flight = self.entries.range(..self.resume_at).count();
+        self.repeat_cancels(admitted);
+    }
+
+    /// Cancels requests that were given up once more, up to a number: a cancel may have been lost.
+    pub(super) fn repeat_cancels(&mut self, last: u64) {
+        let end = self.resume_at.min(last + 1);
+        let given_up = self.entries.range(..end).filter(|(_, entry)| entry.given_up);
+        self.cancels = given_up.map(|(&number, _)| number).collect();
     }
 
     /// Nothing more is sent before a pause is over; gives its end.

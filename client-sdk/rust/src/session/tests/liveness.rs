@@ -65,7 +65,7 @@ fn silence_of_the_server_is_noticed_and_doubt_grows_into_loss_only_by_its_word()
         "nothing was heard for the whole timeout of 9 s"
     );
     bench.core.handle_connected(1_000);
-    bench.core.handle_attached(bench.now);
+    bench.core.handle_attached(bench.now, 0);
     let sent = bench.sent();
     let [_, ClientMessage::KeepAlive(keep_alive)] = &sent[..] else { panic!("{sent:?}") };
     let correlation = keep_alive.correlation;

@@ -153,7 +153,10 @@ impl World {
             }
             ClientMessage::AttachSession(attach) => {
                 self.cluster.acknowledge(&attach.acknowledged);
-                self.core.handle_attached(self.now);
+                self.core.handle_attached(self.now, self.cluster.last);
+                for (number, outcome) in self.cluster.stored.clone() {
+                    self.reply(number, outcome);
+                }
             }
             ClientMessage::KeepAlive(keep_alive) => {
                 let last_admitted = self.cluster.last;

@@ -56,7 +56,7 @@ fn a_new_connection_gets_all_open_requests_with_their_old_numbers() {
     let [ClientMessage::AttachSession(attach)] = &bench.sent()[..] else { panic!("an attach") };
     assert_eq!((attach.session, attach.seen.step), (SESSION, 2));
     assert_eq!(attach.acknowledged.replies, [(2, 2)]);
-    bench.core.handle_attached(bench.now);
+    bench.core.handle_attached(bench.now, 0);
     let again = bench.sent();
     let requests: Vec<_> =
         again.iter().filter(|message| matches!(message, ClientMessage::Request(_))).collect();
@@ -246,7 +246,7 @@ fn a_deadline_without_connection_is_unknown_only_for_what_was_sent() {
         [Output::Resolved("a", Err(unknown)), Output::Resolved("b", Err(unsent))]
     );
     bench.core.handle_connected(1_000);
-    bench.core.handle_attached(bench.now);
+    bench.core.handle_attached(bench.now, 0);
     assert_eq!(bench.requests(), ["!1<0"], "it must not start after its deadline");
 }
 
