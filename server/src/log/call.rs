@@ -5,6 +5,8 @@
 //! Invariant: decoding accepts only what encoding makes, to the last byte.
 //! Not here: the meaning of the calls, which `state.rs` gives them.
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
 
 /// One Paxos instance: a group in one configuration. Indices restart with each configuration.
@@ -48,6 +50,15 @@ pub enum Call {
     Compacted(u64),
     /// Sets or clears the mark that ends the configuration, in the bytes of whoever writes it.
     StopSign(Option<Bytes>),
+    /// A member has this disk.
+    Disk {
+        /// The member.
+        replica: u64,
+        /// Drawn when its log was made.
+        disk: u128,
+    },
+    /// All members know this replica's disk: it may vote.
+    Admitted,
 }
 
 /// What an instance was before a turn, entries apart. The first record of every file but the first
@@ -63,6 +74,10 @@ pub(crate) struct Base {
     /// One past the index of the last entry.
     pub(crate) end: u64,
     pub(crate) stop_sign: Option<Bytes>,
+    /// Disks of members.
+    pub(crate) disks: BTreeMap<u64, u128>,
+    /// Whether this replica may vote.
+    pub(crate) admitted: bool,
 }
 
 /// A call as it lies in a record: entries are where they are, nothing is copied.
@@ -77,6 +92,8 @@ pub(crate) enum CallView<'a> {
     Compacted(u64),
     StopSign(Option<&'a [u8]>),
     Base(Base),
+    Disk(u64, u128),
+    Admitted,
 }
 
 /// The bytes of an entry and where in the body they begin.
@@ -96,6 +113,8 @@ const COMPACTED: u8 = 7;
 const STOP_SIGN: u8 = 8;
 const NO_STOP_SIGN: u8 = 9;
 const BASE: u8 = 10;
+const DISK: u8 = 11;
+const ADMITTED: u8 = 12;
 
 /// Appends `call` to a body; `placed` learns where in `out` the bytes of each entry begin.
 pub(crate) fn encode(
@@ -141,6 +160,12 @@ pub(crate) fn encode(
             out.extend_from_slice(bytes);
         }
         Call::StopSign(None) => head(out, NO_STOP_SIGN),
+        Call::Disk { replica, disk } => {
+            head(out, DISK);
+            out.extend_from_slice(&replica.to_le_bytes());
+            out.extend_from_slice(&disk.to_le_bytes());
+        }
+        Call::Admitted => head(out, ADMITTED),
     }
 }
 
@@ -158,6 +183,13 @@ pub(crate) fn encode_base(out: &mut Vec<u8>, instance: Instance, base: &Base) {
     let stop_sign = base.stop_sign.clone().unwrap_or_default();
     out.extend_from_slice(&length(&stop_sign).to_le_bytes());
     out.extend_from_slice(&stop_sign);
+    out.push(u8::from(base.admitted));
+    let disks = u32::try_from(base.disks.len()).expect("there are few members");
+    out.extend_from_slice(&disks.to_le_bytes());
+    for (replica, disk) in &base.disks {
+        out.extend_from_slice(&replica.to_le_bytes());
+        out.extend_from_slice(&disk.to_le_bytes());
+    }
 }
 
 fn encode_head(out: &mut Vec<u8>, instance: Instance, kind: u8) {
@@ -210,6 +242,8 @@ pub(crate) fn decode_all(
             }
             NO_STOP_SIGN => CallView::StopSign(None),
             BASE => CallView::Base(reader.base()?),
+            DISK => CallView::Disk(reader.word()?, reader.wide()?),
+            ADMITTED => CallView::Admitted,
             _ => return Err("a call is of an unknown kind"),
         };
         apply(instance, call)?;
@@ -247,7 +281,25 @@ impl<'a> Reader<'a> {
         let length = self.half()? as usize;
         let bytes = Bytes::copy_from_slice(self.take(length)?);
         let stop_sign = has_stop_sign.then_some(bytes);
-        Ok(Base { promise, accepted_round, decided, compacted, first, end, stop_sign })
+        let admitted = self.flag()?;
+        let count = self.half()?;
+        let disks = (0..count).map(|_| Ok((self.word()?, self.wide()?)));
+        let disks = disks.collect::<Result<_, &'static str>>()?;
+        Ok(Base {
+            promise,
+            accepted_round,
+            decided,
+            compacted,
+            first,
+            end,
+            stop_sign,
+            disks,
+            admitted,
+        })
+    }
+
+    fn wide(&mut self) -> Result<u128, &'static str> {
+        Ok(u128::from_le_bytes(self.take(16)?.try_into().expect("16 bytes")))
     }
 
     fn flag(&mut self) -> Result<bool, &'static str> {

@@ -142,6 +142,10 @@ impl Log {
             }
             Call::Compacted(index) => self.state.get_mut(instance).compacted = *index,
             Call::StopSign(bytes) => self.state.get_mut(instance).stop_sign = bytes.clone(),
+            Call::Disk { replica, disk } => {
+                self.state.get_mut(instance).disks.insert(*replica, *disk);
+            }
+            Call::Admitted => self.state.get_mut(instance).admitted = true,
             Call::Append(_) => {}
         }
         self.encode(instance, call);
@@ -345,6 +349,16 @@ impl Log {
     /// The mark that ends the configuration, if it was accepted.
     pub fn stop_sign(&self, instance: Instance) -> Option<Bytes> {
         self.instance(instance).and_then(|state| state.stop_sign.clone())
+    }
+
+    /// The disk of a member, as far as it has ever been told.
+    pub fn disk(&self, instance: Instance, replica: u64) -> Option<u128> {
+        self.instance(instance).and_then(|state| state.disks.get(&replica).copied())
+    }
+
+    /// Whether all members know this replica's disk.
+    pub fn is_admitted(&self, instance: Instance) -> bool {
+        self.instance(instance).is_some_and(|state| state.admitted)
     }
 
     /// One past the index of the last entry of an instance.

@@ -21,8 +21,9 @@ use super::state::{InstanceState, Place, State};
 const WIPE_CHUNK_BYTES: u64 = 1 << 20;
 
 impl Log {
-    /// Makes a new log in an empty folder. A replica that lost its log must not come back this way
-    /// under its old id: it may have promised or accepted what it no longer knows.
+    /// Makes a new log in an empty folder. A replica that lost its log must not vote again under its
+    /// old id, since it may have promised or accepted what it no longer knows: whoever uses the log
+    /// asks the other members before ([`Log::is_admitted`]).
     pub fn create(mut repo: Box<dyn Repo>, settings: LogSettings) -> Result<Self, LogError> {
         settings.check()?;
         if let Some(file) = repo.list()?.first() {
@@ -168,6 +169,10 @@ fn apply_call(
             return holds_decided(state);
         }
         CallView::Base(_) => {}
+        CallView::Disk(replica, disk) => {
+            state.get_mut(instance).disks.insert(replica, disk);
+        }
+        CallView::Admitted => state.get_mut(instance).admitted = true,
         CallView::Trim(index) => state.trim(instance, index),
         CallView::Compacted(index) => state.get_mut(instance).compacted = index,
         CallView::StopSign(bytes) => {

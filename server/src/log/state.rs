@@ -39,6 +39,8 @@ pub(crate) struct InstanceState {
     pub(crate) decided: u64,
     pub(crate) compacted: u64,
     pub(crate) stop_sign: Option<Bytes>,
+    pub(crate) disks: BTreeMap<u64, u128>,
+    pub(crate) admitted: bool,
     first: u64,
     slots: VecDeque<Slot>,
     /// What it was at the end of the last turn that is in the files.
@@ -71,6 +73,8 @@ impl InstanceState {
             first: self.first,
             end: self.end(),
             stop_sign: self.stop_sign.clone(),
+            disks: self.disks.clone(),
+            admitted: self.admitted,
         }
     }
 
@@ -151,6 +155,8 @@ impl State {
             decided: base.decided,
             compacted: base.compacted,
             stop_sign: base.stop_sign.clone(),
+            disks: base.disks.clone(),
+            admitted: base.admitted,
             first: base.first,
             slots,
             settled: base,

@@ -35,4 +35,5 @@ pub use entry::{LogEntry, MAX_ENTRY_BYTES};
 pub use gate::PeerFault;
 pub use message::{MessageKind, PeerPaxosMessage};
 pub use node::{AppendError, Leader, Node, NodeError, Received};
+pub(crate) use storage::lock;
 pub use storage::{SharedLog, share, sync, syncs};

@@ -64,6 +64,9 @@ impl<E: Engine> Replica<E> {
                     self.leadership.clocks.hear_leader(time, self.now);
                 }
             }
+            PeerMessage::Introduce { .. }
+            | PeerMessage::Consent { .. }
+            | PeerMessage::Stranger { .. } => panic!("who may vote is settled before"),
             PeerMessage::Behind { index } => self.offered(from, index),
             PeerMessage::AskSnapshot => self.peer_is_behind(from),
             PeerMessage::AskPiece { index, offset } => self.asked_piece(from, index, offset),

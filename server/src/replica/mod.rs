@@ -13,6 +13,7 @@
 //! only a leader whose `LeaderStart` is applied orders batches; a batch carries its ballot.
 //! Not here: sockets, threads, clocks, and who is connected to whom.
 
+mod admission;
 mod clock;
 mod leadership;
 mod liveness;
@@ -30,19 +31,20 @@ use gesmas_machine::{
     Progress, Refusal, SessionId,
 };
 
-pub use self::{
-    clock::Moment,
-    peer::PeerError,
-    reads::{Question, ReadId},
-    snapshots::{Held, SnapshotCounts},
-};
 use self::{
+    admission::Admission,
     leadership::Leadership,
     liveness::Liveness,
     outstanding::Outstanding,
     peer::{PeerFrame, PeerMessage},
     reads::{LocalReads, ReadPoints},
     snapshots::Snapshots,
+};
+pub use self::{
+    clock::Moment,
+    peer::PeerError,
+    reads::{Question, ReadId},
+    snapshots::{Held, SnapshotCounts},
 };
 use crate::{
     log::LogError,
@@ -68,6 +70,8 @@ pub struct ReplicaSettings {
     pub snapshot_bytes: u64,
     /// Bytes of a snapshot that are fetched in a tick, about.
     pub fetch_bytes: u64,
+    /// A number for this replica's disk, should its log be new.
+    pub disk: u128,
     /// What the group is, should this replica be its first leader.
     pub genesis: gesmas_machine::Genesis,
 }
@@ -110,6 +114,18 @@ pub enum ReplicaError {
     /// This replica cannot run the group.
     #[error(transparent)]
     Join(#[from] JoinError),
+    /// It has another disk than it once had.
+    #[error(
+        "replica {replica} has an empty log, but replica {peer} knows it with another disk: it may \
+         have voted for what it no longer knows, and must not vote again. Put its own disk back, or \
+         follow \"A replica has lost its disk\" in docs/operations.md"
+    )]
+    LostDisk {
+        /// This replica.
+        replica: u64,
+        /// Who knows it.
+        peer: u64,
+    },
     /// The state of a snapshot cannot be run here.
     #[error("the state cannot be run: {0}")]
     State(#[from] gesmas_machine::ImageError),
@@ -149,13 +165,19 @@ pub struct Replica<E> {
     /// Leader of the last turn, to notice a change.
     followed: Option<(u64, Ballot)>,
     snapshots: Snapshots,
+    admission: Admission,
     outgoing: Vec<(u64, PeerMessage)>,
+    /// Messages that wait until the log is durable.
+    late_outgoing: Vec<(u64, PeerMessage)>,
     outputs: VecDeque<Output>,
 }
 
 impl<E: Engine> Replica<E> {
     /// A replica on a node that has recovered. The machine is empty, or as the newest snapshot that
     /// is held was: the log does the rest. Should that not reach back far enough, a peer does.
+    ///
+    /// # Errors
+    /// When the log fails.
     pub fn new(
         settings: ReplicaSettings,
         node: Node,
@@ -163,7 +185,8 @@ impl<E: Engine> Replica<E> {
         machine: Machine<E>,
         held: Held,
         now: Moment,
-    ) -> Self {
+    ) -> Result<Self, ReplicaError> {
+        let admission = Admission::read(&log, node.config(), settings.disk)?;
         let applied = held.newest.unwrap_or(0);
         let config = node.config();
         let member = config.members.iter().filter(|id| **id < config.replica).count() as u64;
@@ -185,14 +208,16 @@ impl<E: Engine> Replica<E> {
             applied,
             followed: None,
             snapshots,
+            admission,
             outgoing: Vec::new(),
+            late_outgoing: Vec::new(),
             outputs: VecDeque::new(),
         };
         if replica.node.first_index() > applied {
             replica.snapshots.starve();
         }
         replica.compile_what_is_missing();
-        replica
+        Ok(replica)
     }
 
     /// Tells what the clocks say. First in every turn.
@@ -206,6 +231,10 @@ impl<E: Engine> Replica<E> {
     /// # Errors
     /// When the replica must stop.
     pub fn handle_tick(&mut self) -> Result<(), ReplicaError> {
+        if !self.is_admitted() {
+            self.introduce();
+            return Ok(());
+        }
         self.node.tick()?;
         self.liveness.tick(self.now.monotonic, self.majority());
         let before = self.now.monotonic.saturating_sub(self.settings.resend_after);
@@ -231,6 +260,10 @@ impl<E: Engine> Replica<E> {
     /// # Errors
     /// When the replica must stop.
     pub fn handle_reconnected(&mut self, peer: u64) -> Result<(), ReplicaError> {
+        if !self.is_admitted() {
+            self.introduce();
+            return Ok(());
+        }
         self.node.reconnected(peer)?;
         if self.followed.is_some_and(|(leader, _)| leader == peer) {
             self.outstanding.resend_all();
@@ -252,9 +285,17 @@ impl<E: Engine> Replica<E> {
         match peer::decode(&self.node, from, body) {
             Err(error) => Ok(Err(error)),
             Ok(PeerFrame::Replica(message)) => {
-                self.handle_peer_message(from, message);
+                match message {
+                    PeerMessage::Introduce { disk } => self.introduced(from, disk)?,
+                    PeerMessage::Consent { disk } => self.consented(from, disk)?,
+                    PeerMessage::Stranger { disk } => self.refused(from, disk)?,
+                    // Whoever may not vote does nothing else either.
+                    _ if !self.is_admitted() => {}
+                    message => self.handle_peer_message(from, message),
+                }
                 Ok(Ok(()))
             }
+            Ok(PeerFrame::Paxos(_)) if !self.is_admitted() => Ok(Ok(())),
             Ok(PeerFrame::Paxos(message)) if message.from() != from => {
                 let claimed = format!("it claims to be from {}", message.from());
                 Ok(Err(PeerError::Misdirected(claimed)))
@@ -339,6 +380,9 @@ impl<E: Engine> Replica<E> {
             send(peer, peer::encode(&self.node, peer, &message));
         }
         paxos::sync(&self.log)?;
+        for (peer, message) in std::mem::take(&mut self.late_outgoing) {
+            send(peer, peer::encode(&self.node, peer, &message));
+        }
         let late = self.node.take_late_messages();
         self.send_paxos(late, send);
         self.take_decided()

@@ -23,6 +23,21 @@ const DECODE_LIMIT: usize = 64 << 20;
 /// A message from one replica to another.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum PeerMessage {
+    /// The sender's log is new, and its disk has this number.
+    Introduce {
+        /// The disk.
+        disk: u128,
+    },
+    /// The sender knows the receiver with this disk from now on.
+    Consent {
+        /// The disk, as introduced.
+        disk: u128,
+    },
+    /// The sender knows the receiver with another disk.
+    Stranger {
+        /// The disk, as introduced.
+        disk: u128,
+    },
     /// Commands for the leader to order.
     Forward(Vec<Command>),
     /// Sessions whose clients were heard of, for the leader.

@@ -260,6 +260,7 @@ fn make_replica(
         resend_after: config.timing.forward_again_ms * 1_000_000,
         snapshot_bytes: config.snapshots.every_mib << 20,
         fetch_bytes: (config.snapshots.fetch_mib_per_second << 20) * config.timing.tick_ms / 1_000,
+        disk: u128::from_le_bytes(*random(config)?.first_chunk().expect("a seed has 32 bytes")),
         genesis: genesis(config, &engine)?,
     };
     let log = paxos::share(open_log(config)?);
@@ -278,7 +279,7 @@ fn make_replica(
         Some(loaded) => Machine::from_snapshot(loaded.snapshot, engine, machine_settings)
             .map_err(ReplicaError::from)?,
     };
-    Ok(Replica::new(settings, node, log, machine, held, clock.now()))
+    Ok(Replica::new(settings, node, log, machine, held, clock.now())?)
 }
 
 fn open_snapshots(config: &Config) -> Result<Store, ServeError> {

@@ -75,6 +75,13 @@ impl Disk {
         Store::new(Box::new(self.snapshots.clone()), owner).with_pieces_of(self.piece_bytes)
     }
 
+    /// Another, empty disk is put in its place.
+    pub(crate) fn wipe(&self) {
+        self.disk.wipe();
+        self.snapshots.wipe();
+        self.written.lock().expect("one thread").clear();
+    }
+
     /// A bit of a snapshot flips, or its end is lost. False when there is none.
     pub(crate) fn rot(&self, prng: &mut Prng) -> bool {
         let whole = self.snapshots.whole();

@@ -106,6 +106,8 @@ counts! {
     damaged_snapshots,
     /// Starts without a snapshot that reaches the log.
     starts_starving,
+    /// Disks that were lost.
+    lost_disks,
     /// Suspended calls that were rebuilt from their journals.
     rebuilt,
     /// Pauses of replicas.

@@ -119,6 +119,13 @@ impl MemDisk {
         self.disk().files.remove(&file).expect("the file exists");
     }
 
+    /// Forgets everything: another disk was put in its place. Nobody may have it open.
+    pub fn wipe(&self) {
+        let mut disk = self.disk();
+        assert!(!disk.locked, "a disk is taken out when nobody uses it");
+        disk.files.clear();
+    }
+
     /// The files that a reader sees.
     pub fn files(&self) -> Vec<u64> {
         self.disk().files.keys().copied().collect()

@@ -29,6 +29,10 @@ pub(super) struct Host {
     pub(super) turn_scheduled: bool,
     /// The power fails during a turn to come.
     pub(super) doomed: bool,
+    /// Another disk was put in.
+    pub(super) wiped: bool,
+    /// It was refused for that, and stays down for good.
+    pub(super) refused: bool,
     /// It stays down until it is allowed to start again.
     pub(super) kept_down: bool,
 }
@@ -46,6 +50,8 @@ impl Host {
             paused_until: 0,
             turn_scheduled: false,
             doomed: false,
+            wiped: false,
+            refused: false,
             kept_down: false,
         }
     }
@@ -79,7 +85,7 @@ impl Cluster {
     pub(super) fn start(&mut self, host: usize) -> Checked {
         let now = self.schedule.now();
         let at = &mut self.hosts[host];
-        if at.process.is_some() || at.kept_down {
+        if at.process.is_some() || at.kept_down || at.refused {
             return Ok(());
         }
         at.born = now;
@@ -97,6 +103,19 @@ impl Cluster {
         self.trace.tell(now, || format!("replica {} starts", host + 1));
         self.schedule_turn(host);
         Ok(())
+    }
+
+    /// A host loses its disk, once.
+    pub(super) fn lose_disk(&mut self, host: usize) {
+        let at = &self.hosts[host];
+        let admitted = at.process.as_ref().is_some_and(|process| process.replica.is_admitted());
+        if at.wiped || !admitted {
+            return;
+        }
+        self.counts.lost_disks += 1;
+        self.crash(host);
+        self.hosts[host].disk.wipe();
+        self.hosts[host].wiped = true;
     }
 
     /// The power of a host fails; it comes back after a while.

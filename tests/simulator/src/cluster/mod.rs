@@ -16,7 +16,10 @@ mod profile;
 mod router;
 mod stage;
 
-use gesmas::snapshot::{Done, Job, Worker};
+use gesmas::{
+    replica::ReplicaError,
+    snapshot::{Done, Job, Worker},
+};
 use gesmas_machine::Effect;
 
 use self::{
@@ -247,6 +250,10 @@ impl Cluster {
             Err(Stop::Broken(violation)) => return Err(violation),
             Err(Stop::Failed(_)) if self.hosts[host].doomed => {
                 self.counts.crashes_in_turn += 1;
+                self.crash(host);
+            }
+            Err(Stop::Failed(ReplicaError::LostDisk { .. })) if self.hosts[host].wiped => {
+                self.hosts[host].refused = true;
                 self.crash(host);
             }
             Err(Stop::Failed(error)) => {

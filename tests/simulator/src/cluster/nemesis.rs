@@ -24,6 +24,9 @@ impl Cluster {
         self.plant();
         let host = self.prng.index(self.hosts.len());
         let client = self.prng.index(self.clients.len());
+        if self.profile.loses_disk == Some(host) && self.prng.permille(100) {
+            self.lose_disk(host);
+        }
         match self.prng.below(100) {
             0..10 => self.crash(host),
             10..22 => self.crash_in_turn(host),

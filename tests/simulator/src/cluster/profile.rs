@@ -28,6 +28,8 @@ pub(super) struct Profile {
     pub(super) piece_bytes: u64,
     /// The host whose snapshots rot, if there is one.
     pub(super) rotten: Option<usize>,
+    /// The host whose disk is lost, if there is one.
+    pub(super) loses_disk: Option<usize>,
     pub(super) live_activations: usize,
     /// Pieces of work that a kernel does in one turn.
     pub(super) slice: usize,
@@ -65,6 +67,7 @@ impl Profile {
             in_flight: pick(prng, &[1, 4, 64]),
             snapshot_bytes: pick(prng, &[2 << 10, 10 << 10, 50 << 10, 1 << 40]),
             fetch_bytes: pick(prng, &[1, 1 << 20]),
+            disk: 0,
             resend_after: prng.between(150, 600) * MILLISECOND,
             genesis,
         };
@@ -78,6 +81,7 @@ impl Profile {
             file_bytes: pick(prng, &[16, 64, 256]) << 10,
             piece_bytes: pick(prng, &[1_000, 30_000, 1 << 20]),
             rotten: prng.permille(500).then(|| prng.index(size(replicas))),
+            loses_disk: prng.permille(100).then(|| prng.index(size(replicas))),
             live_activations: size(pick(prng, &[1, 3, 20, 1_000])),
             slice: size(pick(prng, &[20, 200, 10_000])),
             delay: pick(prng, &[1, 5, 14]) * MILLISECOND,

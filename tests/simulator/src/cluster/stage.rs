@@ -113,8 +113,9 @@ impl Cluster {
     /// Faults stop for a majority; the others stay down or cut off.
     fn begin_drain(&mut self) {
         let now = self.schedule.now();
-        let size = self.prng.between(self.profile.majority() as u64, self.hosts.len() as u64);
         let mut core: Vec<usize> = (0..self.hosts.len()).collect();
+        core.retain(|host| !self.hosts[*host].wiped);
+        let size = self.prng.between(self.profile.majority() as u64, core.len() as u64);
         while core.len() as u64 > size {
             core.remove(self.prng.index(core.len()));
         }
@@ -204,6 +205,10 @@ impl Cluster {
     fn are_equal(&self) -> bool {
         let length = self.history.length();
         self.hosts.iter().all(|host| {
+            if host.wiped {
+                // Whoever lost its disk must notice.
+                return host.refused;
+            }
             host.process.as_ref().is_some_and(|process| {
                 process.replica.applied() == length && process.replica.machine().is_idle()
             })
@@ -227,9 +232,8 @@ impl Cluster {
             machines.map(|process| process.replica.machine().statistics().rebuilt).sum();
         let total = totals[0].0;
         self.trace.digest(&[total as u64, (total >> 64) as u64]);
-        let process = self.hosts[0].process.as_mut();
-        let process =
-            process.ok_or_else(|| Violation::new("availability", "replica 1 does not run"))?;
+        let process = self.hosts.iter_mut().find_map(|host| host.process.as_mut());
+        let process = process.ok_or_else(|| Violation::new("availability", "no replica runs"))?;
         self.counts.leaders = u64::from(process.replica.machine().ballot().number);
         for workload in &mut self.workloads {
             workload.finish(process.replica.machine_mut(), &self.catalog)?;
