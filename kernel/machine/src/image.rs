@@ -159,6 +159,18 @@ impl Snapshot {
         Ok(Self { state })
     }
 
+    /// The same state at the beginning of another history, in which the log is empty: everything that
+    /// comes is later than all that the old history may have given out after this moment. Numbers
+    /// go on from far beyond it, and the epoch says which of two positions is the later one.
+    #[must_use]
+    pub fn restored(mut self) -> Self {
+        let state = &mut self.state;
+        state.epoch += 1;
+        state.ballot = crate::command::Ballot::default();
+        state.next.leap(u64::from(state.epoch));
+        self
+    }
+
     /// Gives the image to `sink`, in pieces of any size.
     ///
     /// # Errors

@@ -199,7 +199,9 @@ impl<E> Machine<E> {
         let classes = self.world.state.classes.iter();
         let missing = classes.filter(|(_, class)| match &class.status {
             ClassStatus::Ready => !self.engine.is_compiled(class.code),
-            ClassStatus::Pending { reports, .. } => !reports.contains_key(&replica),
+            ClassStatus::Pending { reports, .. } => {
+                !reports.contains_key(&replica) || !self.engine.is_compiled(class.code)
+            }
         });
         missing.map(|(name, class)| (name.clone(), class.code)).collect()
     }

@@ -23,6 +23,7 @@ mod logging;
 mod names;
 mod object;
 mod output;
+mod restore;
 mod serve;
 mod session;
 mod snapshot;
@@ -90,6 +91,8 @@ enum Command {
     Cluster(cluster::ClusterArgs),
     /// Writes and checks snapshots.
     Snapshot(snapshot::SnapshotArgs),
+    /// Begins a replica of a new history with the state of a snapshot.
+    Restore(restore::RestoreArgs),
     /// Checks the files of a log.
     Log(log::LogArgs),
     /// Measures what calls cost on this machine.
@@ -158,6 +161,7 @@ fn run(command: Command, context: &Context) -> Result<(), Failure> {
         Command::Session(args) => client_runtime()?.block_on(session::run(args, context)),
         Command::Cluster(args) => client_runtime()?.block_on(cluster::run(&args, context)),
         Command::Snapshot(args) => client_runtime()?.block_on(snapshot::run(args, context)),
+        Command::Restore(args) => restore::run(&args, output),
         Command::Log(args) => log::run(args, output),
         Command::Bench(args) => server_runtime()?.block_on(bench::run(&args, output)),
         Command::Config(args) => config::run(&args, output),

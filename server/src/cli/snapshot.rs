@@ -150,7 +150,7 @@ fn verify(folder: PathBuf, cluster: &str, context: &Context) -> Result<(), Failu
     }
     damaged.map_or(Ok(()), |error| {
         Err(failed(&error).advise(
-            "a replica removes a damaged snapshot when it starts, and goes on from the one before",
+            "a replica sets a damaged snapshot aside when it starts, and goes on from the one before",
         ))
     })
 }

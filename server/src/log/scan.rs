@@ -90,7 +90,7 @@ fn walk_file(
     let mut records = 0;
     while let Some(record) = record::check(bytes, seed, offset) {
         let nonsense = |reason| LogError::Nonsense { file, offset: offset as u64, reason };
-        if walked.sequence == 1 && file > 1 {
+        if walked.sequence == 1 && file == walked.oldest {
             // The records before it were given back with their files.
             walked.sequence = record.sequence;
         }

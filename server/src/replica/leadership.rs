@@ -10,6 +10,8 @@
 //! applied; so a batch of a deposed leader is void wherever it turns up.
 //! Not here: elections (omnipaxos), and what batches do (the machine).
 
+use std::collections::VecDeque;
+
 use gesmas_machine::{Ballot, Batch, Command, Engine, LogEntry, Time};
 
 use super::{
@@ -21,6 +23,9 @@ use super::{
     reads,
 };
 use crate::paxos::AppendError;
+
+/// Bytes of entries that are appended and not decided, about.
+const IN_FLIGHT_BYTES: usize = 8 << 20;
 
 /// How far this replica is with leading.
 #[derive(Debug, Default)]
@@ -41,6 +46,9 @@ pub(super) struct Leadership {
     clocks: HeardClocks,
     /// Commands to order next, own and forwarded.
     queue: Queue,
+    /// Entries that were appended and not decided, with their bytes.
+    undecided: VecDeque<(u64, usize)>,
+    undecided_bytes: usize,
 }
 
 impl Leadership {
@@ -68,7 +76,8 @@ impl<E: Engine> Replica<E> {
             | PeerMessage::Consent { .. }
             | PeerMessage::Stranger { .. } => panic!("who may vote is settled before"),
             PeerMessage::Behind { index } => self.offered(from, index),
-            PeerMessage::AskSnapshot => self.peer_is_behind(from),
+            PeerMessage::AskSnapshot { first } => self.asked_snapshot(from, first),
+            PeerMessage::Gone { index } => self.gone(index),
             PeerMessage::AskPiece { index, offset } => self.asked_piece(from, index, offset),
             PeerMessage::Piece { index, offset, total, bytes } => {
                 self.piece_came(index, offset, total, bytes);
@@ -132,6 +141,8 @@ impl<E: Engine> Replica<E> {
         }
         self.leadership.role = Role::Following;
         self.leadership.queue.clear();
+        self.leadership.undecided.clear();
+        self.leadership.undecided_bytes = 0;
         self.read_points.clear();
     }
 
@@ -246,7 +257,7 @@ impl<E: Engine> Replica<E> {
 
     /// Orders batches of what waits, and an empty one when an alarm is due.
     fn order(&mut self) -> Result<(), ReplicaError> {
-        while self.in_flight() < self.settings.in_flight && self.has_work() {
+        while self.has_room() && self.has_work() {
             let commands = self.next_commands();
             let Role::Leading(ballot, clock) = &mut self.leadership.role else {
                 return Ok(());
@@ -262,8 +273,16 @@ impl<E: Engine> Replica<E> {
         Ok(())
     }
 
-    fn in_flight(&self) -> u64 {
-        self.node.accepted_index() - self.node.decided_index()
+    /// Whether another entry may be on its way: all of them fit into one frame, for a follower that
+    /// comes back.
+    fn has_room(&mut self) -> bool {
+        let decided = self.node.decided_index();
+        let Leadership { undecided, undecided_bytes, .. } = &mut self.leadership;
+        while let Some((_, bytes)) = undecided.pop_front_if(|(index, _)| *index < decided) {
+            *undecided_bytes -= bytes;
+        }
+        let in_flight = self.node.accepted_index() - decided;
+        in_flight < self.settings.in_flight && *undecided_bytes < IN_FLIGHT_BYTES
     }
 
     fn has_work(&mut self) -> bool {
@@ -293,8 +312,14 @@ impl<E: Engine> Replica<E> {
 
     /// Appends an entry. False when this replica may not, or not in this turn.
     fn append(&mut self, entry: &LogEntry) -> Result<bool, ReplicaError> {
-        match self.node.append(entry.encode().into()) {
-            Ok(_) => Ok(true),
+        let bytes = entry.encode();
+        let length = bytes.len();
+        match self.node.append(bytes.into()) {
+            Ok(index) => {
+                self.leadership.undecided.push_back((index, length));
+                self.leadership.undecided_bytes += length;
+                Ok(true)
+            }
             Err(AppendError::NotLeading | AppendError::TurnFull) => Ok(false),
             Err(AppendError::TooLarge { bytes }) => {
                 panic!("a batch of {bytes} bytes was made, which no entry may have")

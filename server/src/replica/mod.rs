@@ -187,6 +187,11 @@ impl<E: Engine> Replica<E> {
         now: Moment,
     ) -> Result<Self, ReplicaError> {
         let admission = Admission::read(&log, node.config(), settings.disk)?;
+        let mut node = node;
+        if let Some(newest) = held.newest.filter(|newest| *newest > node.decided_index()) {
+            // It was durable before the log could say so.
+            node.install(newest, snapshots::paxos_ballot(machine.ballot()))?;
+        }
         let applied = held.newest.unwrap_or(0);
         let config = node.config();
         let member = config.members.iter().filter(|id| **id < config.replica).count() as u64;
@@ -403,8 +408,10 @@ impl<E: Engine> Replica<E> {
         }
         if progress == Progress::Idle {
             self.take_decided()?;
-            if self.machine.is_idle() && !self.snapshots.is_starving() {
-                self.serve_reads();
+            if self.machine.is_idle() {
+                if !self.snapshots.is_starving() {
+                    self.serve_reads();
+                }
                 return Ok(Progress::Idle);
             }
             return Ok(Progress::More);

@@ -54,8 +54,16 @@ pub(super) enum PeerMessage {
         /// Where the snapshot ends.
         index: u64,
     },
-    /// Asks which snapshot the receiver has.
-    AskSnapshot,
+    /// Asks for a snapshot from which a log that begins at `first` goes on.
+    AskSnapshot {
+        /// Index of the asker's first entry.
+        first: u64,
+    },
+    /// The sender has no such snapshot any more.
+    Gone {
+        /// Where it ended.
+        index: u64,
+    },
     /// Asks for a piece of a snapshot.
     AskPiece {
         /// Which snapshot.

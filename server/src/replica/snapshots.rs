@@ -26,12 +26,12 @@ use super::{Output, Replica, ReplicaError, peer::PeerMessage};
 use crate::snapshot::{Done, Job, Loaded};
 
 /// A fetcher that asked for nothing for so many times the patience for an answer is forgotten.
-const FETCHER_PATIENCE: u64 = 20;
+const FETCHER_PATIENCE: u64 = 120;
 
 /// After so many questions without an answer another peer's snapshot is fetched.
 const UNANSWERED_MAX: u32 = 4;
 
-fn paxos_ballot(ballot: gesmas_machine::Ballot) -> crate::paxos::Ballot {
+pub(super) fn paxos_ballot(ballot: gesmas_machine::Ballot) -> crate::paxos::Ballot {
     crate::paxos::Ballot {
         number: ballot.number,
         priority: ballot.priority,
@@ -65,8 +65,8 @@ pub(super) struct Snapshots {
     /// Where the log should begin.
     compact: Option<u64>,
     fetch: Option<Fetch>,
-    /// Bytes that may still be asked for in this tick.
-    allowance: u64,
+    /// Bytes that may be asked for now; less than nothing after a piece that was larger than a share.
+    allowance: i64,
     /// Peers for which a piece is being read.
     reading: BTreeSet<u64>,
     /// Who fetches which snapshot of this replica, and when it last asked.
@@ -257,9 +257,25 @@ impl<E: Engine> Replica<E> {
         }
     }
 
+    /// A peer whose log begins at `first` has no snapshot to begin with.
+    pub(super) fn asked_snapshot(&mut self, from: u64, first: u64) {
+        let newest = self.snapshots.held.newest.unwrap_or(0);
+        if newest < first && first <= self.applied {
+            self.snapshots.wanted = true;
+        } else {
+            self.peer_is_behind(from);
+        }
+    }
+
+    /// A peer no longer has what is being fetched from it.
+    pub(super) fn gone(&mut self, index: u64) {
+        self.snapshots.fetch.take_if(|fetch| fetch.index == index);
+    }
+
     /// What a tick brings: a new allowance, and questions again that got no answer.
     pub(super) fn snapshot_tick(&mut self) {
-        self.snapshots.allowance = self.settings.fetch_bytes;
+        let share = i64::try_from(self.settings.fetch_bytes).unwrap_or(i64::MAX);
+        self.snapshots.allowance = self.snapshots.allowance.saturating_add(share).min(share);
         let patience = self.settings.resend_after;
         let forgotten = self.now.monotonic.saturating_sub(FETCHER_PATIENCE * patience);
         self.snapshots.fetchers.retain(|_, (_, asked)| *asked >= forgotten);
@@ -275,8 +291,9 @@ impl<E: Engine> Replica<E> {
                 }
             }
         } else if self.snapshots.starving {
+            let first = self.node.first_index();
             for peer in self.peers() {
-                self.outgoing.push((peer, PeerMessage::AskSnapshot));
+                self.outgoing.push((peer, PeerMessage::AskSnapshot { first }));
             }
         }
         self.ask_piece();
@@ -293,15 +310,11 @@ impl<E: Engine> Replica<E> {
             return;
         }
         if let Some(fetch) = &mut self.snapshots.fetch {
-            if fetch.index == index {
+            // One that is under way is not given up for a newer one: that would never end.
+            if fetch.index == index && fetch.unanswered > 0 {
                 fetch.from = from;
-                return;
             }
-            // One that comes along well is not given up for another.
-            let waits = matches!(fetch.step, FetchStep::Asked(_)) && fetch.from != from;
-            if fetch.step == FetchStep::Disk || waits {
-                return;
-            }
+            return;
         }
         tracing::info!(peer = from, index, "this replica is behind and fetches a snapshot");
         let step = FetchStep::Disk;
@@ -320,7 +333,7 @@ impl<E: Engine> Replica<E> {
                 tracing::error!(%error, "a snapshot cannot be fetched");
                 self.snapshots.fetch = None;
             }
-            Ok(fetched) if fetch.total == Some(fetched) => {
+            Ok(fetched) if fetch.total.is_some_and(|total| fetched >= total) => {
                 self.snapshots.jobs.push_back(Job::FinishFetch { index });
             }
             Ok(fetched) => {
@@ -335,7 +348,7 @@ impl<E: Engine> Replica<E> {
         let Some(fetch) = &mut self.snapshots.fetch else {
             return;
         };
-        if fetch.step != FetchStep::Ask || self.snapshots.allowance == 0 {
+        if fetch.step != FetchStep::Ask || self.snapshots.allowance <= 0 {
             return;
         }
         fetch.step = FetchStep::Asked(self.now.monotonic);
@@ -368,6 +381,7 @@ impl<E: Engine> Replica<E> {
             Err(_) => {
                 // It is gone: there is a newer one.
                 self.snapshots.fetchers.remove(&peer);
+                self.outgoing.push((peer, PeerMessage::Gone { index }));
                 self.peer_is_behind(peer);
             }
         }
@@ -381,10 +395,16 @@ impl<E: Engine> Replica<E> {
         if offset != fetch.fetched || !matches!(fetch.step, FetchStep::Asked(_)) {
             return;
         }
+        if bytes.is_empty() && offset < total {
+            // Whoever answers so has another file.
+            self.snapshots.fetch = None;
+            return;
+        }
         fetch.total = Some(total);
         fetch.unanswered = 0;
         fetch.step = FetchStep::Disk;
-        self.snapshots.allowance = self.snapshots.allowance.saturating_sub(bytes.len() as u64);
+        let length = i64::try_from(bytes.len()).expect("a piece is small");
+        self.snapshots.allowance = self.snapshots.allowance.saturating_sub(length);
         self.snapshots.jobs.push_back(Job::AddPiece { index, offset, bytes: bytes.into() });
     }
 

@@ -294,7 +294,7 @@ fn open_snapshots(config: &Config) -> Result<Store, ServeError> {
 fn load_newest(store: &mut Store) -> Result<(Option<Loaded>, Held), ServeError> {
     let (loaded, refused) = store.newest()?;
     for error in refused {
-        tracing::error!(%error, "a damaged snapshot is removed; an older one and the log serve");
+        tracing::error!(%error, "a damaged snapshot is set aside; an older one and the log serve");
     }
     let newest = loaded.as_ref().map(|loaded| loaded.head.index);
     let all = store.list().map_err(SnapshotError::from)?;

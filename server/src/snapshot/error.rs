@@ -57,6 +57,13 @@ pub enum SnapshotError {
 }
 
 impl SnapshotError {
+    /// Whether its bytes are not those that were written.
+    #[must_use]
+    pub fn is_damage(&self) -> bool {
+        use ImageError::{Damaged, Torn};
+        matches!(self, Self::Damaged { .. } | Self::Image { error: Torn | Damaged { .. }, .. })
+    }
+
     /// Whether there was no room, which may come back.
     #[must_use]
     pub fn is_full(&self) -> bool {

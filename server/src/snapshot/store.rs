@@ -115,11 +115,12 @@ impl Store {
         Ok(Loaded { head, snapshot, bytes })
     }
 
-    /// The newest snapshot that is good, and why newer ones are not. Damaged ones are removed: a
-    /// replica that lacks one gets it from its peers.
+    /// The newest snapshot that is good, and why newer ones are not. Those whose bytes are damaged are
+    /// set aside: a replica that lacks one gets it from its peers.
     ///
     /// # Errors
-    /// When the folder fails, or a snapshot is not this replica's to judge.
+    /// When the folder fails, or a snapshot is not this replica's to judge: of another version, of
+    /// another owner, or not readable now.
     pub fn newest(&mut self) -> Result<(Option<Loaded>, Vec<SnapshotError>), SnapshotError> {
         for index in self.repo.list(Stage::Writing)? {
             self.repo.remove(Stage::Writing, index)?;
@@ -128,12 +129,8 @@ impl Store {
         for index in self.list()?.into_iter().rev() {
             match self.load(index) {
                 Ok(loaded) => return Ok((Some(loaded), refused)),
-                Err(
-                    error @ (SnapshotError::Damaged { .. }
-                    | SnapshotError::Image { .. }
-                    | SnapshotError::Repo(RepoError::Io { .. })),
-                ) => {
-                    self.repo.remove(Stage::Whole, index)?;
+                Err(error) if error.is_damage() => {
+                    self.repo.set_aside(index)?;
                     refused.push(error);
                 }
                 Err(error) => return Err(error),
@@ -207,6 +204,8 @@ impl Store {
         match self.load_stage(Stage::Fetching, index) {
             Ok(loaded) => {
                 self.repo.finish(Stage::Fetching, index)?;
+                // The log will begin where this one ends: older ones are of no use any more.
+                self.remove_before(index)?;
                 Ok(loaded)
             }
             Err(error) => {

@@ -127,3 +127,25 @@ fn a_folder_of_the_file_system_does_the_same() {
     open().remove_before(9).unwrap();
     assert_eq!(open().list().unwrap(), [9]);
 }
+
+#[test]
+fn a_snapshot_of_another_version_stops_the_start_and_stays() {
+    let disk = MemRepo::new();
+    let mut store = store(&disk);
+    store.write(7, &snapshot()).unwrap();
+    // A newer program wrote an image of another format: checksums hold, the magic number differs.
+    let (head, image) = super::file::decode(&store.piece(7, 0).unwrap().0, 7).unwrap();
+    let mut other = Vec::new();
+    let mut sink = |piece: &[u8]| {
+        other.extend_from_slice(piece);
+        Ok::<(), std::convert::Infallible>(())
+    };
+    let mut writer = super::file::FileWriter::begin(&head, &mut sink).unwrap();
+    writer.write(b"gesmas\x00\xff").unwrap();
+    writer.write(&image[8..]).unwrap();
+    writer.end().unwrap();
+    disk.alter(7, |bytes| *bytes = other);
+    let refused = store.newest().map(drop).unwrap_err();
+    assert!(matches!(refused, SnapshotError::Image { index: 7, .. }), "{refused}");
+    assert_eq!(disk.whole(), [7]);
+}

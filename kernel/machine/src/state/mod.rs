@@ -153,9 +153,22 @@ impl State {
     }
 }
 
+/// Numbers of one epoch; a history gives out far fewer before it is restored.
+const NUMBERS_PER_EPOCH: u64 = 1 << 44;
+
 macro_rules! take_next {
     ($($method:ident, $field:ident, $kind:ident;)*) => {
         impl Next {
+            /// Goes on with numbers that only `epoch` has.
+            pub(crate) fn leap(&mut self, epoch: u64) {
+                let first = epoch * NUMBERS_PER_EPOCH;
+                for field in [&mut self.token, $(&mut self.$field),*] {
+                    assert!(*field < first, "numbers of an epoch are never used up");
+                    *field = first;
+                }
+            }
+
+
             $(pub(crate) fn $method(&mut self) -> crate::names::$kind {
                 let id = self.$field;
                 self.$field += 1;

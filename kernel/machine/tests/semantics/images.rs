@@ -63,6 +63,41 @@ fn a_snapshot_stays_as_it_is_while_the_machine_goes_on() {
 }
 
 #[test]
+fn a_restored_state_goes_on_beyond_everything_that_its_history_gave_out() {
+    let mut lab = Lab::new(&[]);
+    lab.play("open ann\nopen bob");
+    let snapshot = lab.machine().snapshot();
+    let hash = snapshot.state_hash();
+    let restored = snapshot.restored();
+    assert_eq!(restored.epoch(), 1);
+    assert_ne!(restored.state_hash(), hash);
+    let again = Snapshot::read(&written(&restored)).expect("it is sound");
+    assert_eq!(again.state_hash(), restored.state_hash());
+    let twice = again.restored();
+    assert_eq!(twice.epoch(), 2);
+    let mut machine = Machine::from_snapshot(twice, ScriptedEngine::new(), Settings::default())
+        .expect("it is of this engine");
+    assert_eq!(machine.ballot(), gesmas_machine::Ballot::default(), "any leader may begin");
+    let ballot = gesmas_machine::Ballot { configuration: 1, number: 1, priority: 0, replica: 1 };
+    let now = machine.now();
+    let open =
+        gesmas_machine::Command::OpenSession { nonce: 77, principal: "eve".into(), timeout: 1_000 };
+    let batch = gesmas_machine::Batch { ballot, stamp: now.after(1), commands: vec![open] };
+    for entry in [
+        gesmas_machine::LogEntry::LeaderStart { ballot, now },
+        gesmas_machine::LogEntry::Batch(batch),
+    ] {
+        machine.handle_entry(entry).expect("it runs");
+    }
+    while machine.run(100) != gesmas_machine::Progress::Idle {}
+    let opened = std::iter::from_fn(|| machine.poll_effect()).find_map(|effect| match effect {
+        gesmas_machine::Effect::SessionOpened { session, .. } => session.ok(),
+        _ => None,
+    });
+    assert!(opened.expect("it opens").0 >= 1 << 45, "no session of an earlier epoch has its id");
+}
+
+#[test]
 fn whoever_takes_no_more_of_a_snapshot_gets_no_more() {
     let snapshot = furnished().machine().snapshot();
     let mut pieces = 0;

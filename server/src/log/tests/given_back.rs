@@ -103,3 +103,14 @@ fn power_cuts_while_files_are_given_back_lose_nothing() {
         assert!(disk.files().len() < 6, "seed {seed}: {:?}", disk.files());
     }
 }
+
+#[test]
+fn an_oldest_file_without_a_valid_record_is_no_beginning() {
+    let disk = MemDisk::new();
+    let (log, _) = trimmed(&disk, 120, 40);
+    let oldest = log.files().0;
+    drop(log);
+    disk.alter(oldest, |bytes| bytes[64..].fill(0));
+    let opened = open(&disk).map(drop);
+    assert!(matches!(opened, Err(LogError::CorruptMiddle { .. })), "{opened:?}");
+}

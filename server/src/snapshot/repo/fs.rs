@@ -1,7 +1,7 @@
 //! Snapshots in a folder of the file system.
 //!
 //! `0000000000000123.snapshot` is a whole one; `.writing` and `.fetching` follow the name of one that
-//! is not. The folder needs no lock: it belongs to the replica that has the log locked.
+//! is not, and `.damaged` that of one that was set aside. The folder needs no lock: it belongs to the replica that has the log locked.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -128,6 +128,17 @@ impl Repo for FsRepo {
         fs::rename(self.path(stage, index), self.path(Stage::Whole, index))
             .and_then(|()| sync_folder(&self.folder))
             .map_err(failed(Action::Create, Stage::Whole, index))
+    }
+
+    fn set_aside(&mut self, index: u64) -> Result<(), RepoError> {
+        let whole = self.path(Stage::Whole, index);
+        let mut aside = whole.clone().into_os_string();
+        aside.push(".damaged");
+        fs::rename(whole, aside).and_then(|()| sync_folder(&self.folder)).map_err(failed(
+            Action::Remove,
+            Stage::Whole,
+            index,
+        ))
     }
 
     fn remove(&mut self, stage: Stage, index: u64) -> Result<(), RepoError> {

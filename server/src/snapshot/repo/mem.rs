@@ -157,6 +157,10 @@ impl Repo for MemRepo {
         Ok(())
     }
 
+    fn set_aside(&mut self, index: u64) -> Result<(), RepoError> {
+        self.remove(Stage::Whole, index)
+    }
+
     fn remove(&mut self, stage: Stage, index: u64) -> Result<(), RepoError> {
         self.with(Action::Remove, stage, index, |_| Ok(()))?;
         self.disk().files.remove(&(stage, index));

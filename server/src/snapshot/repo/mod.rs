@@ -54,6 +54,9 @@ pub trait Repo: Send {
     /// Makes the file durable and whole.
     fn finish(&mut self, stage: Stage, index: u64) -> Result<(), RepoError>;
 
+    /// Takes a whole file out of the way, for whoever wants to look at it.
+    fn set_aside(&mut self, index: u64) -> Result<(), RepoError>;
+
     /// Removes a file.
     fn remove(&mut self, stage: Stage, index: u64) -> Result<(), RepoError>;
 }

@@ -66,7 +66,7 @@ impl Profile {
             batch_bytes: size(pick(prng, &[300, 1 << 16, 1 << 20])),
             in_flight: pick(prng, &[1, 4, 64]),
             snapshot_bytes: pick(prng, &[2 << 10, 10 << 10, 50 << 10, 1 << 40]),
-            fetch_bytes: pick(prng, &[1, 1 << 20]),
+            fetch_bytes: pick(prng, &[5_000, 1 << 20]),
             disk: 0,
             resend_after: prng.between(150, 600) * MILLISECOND,
             genesis,
