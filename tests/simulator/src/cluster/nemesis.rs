@@ -92,7 +92,9 @@ impl Cluster {
         self.counts.pauses += 1;
         let length = self.prng.between(50, 4_000) * MILLISECOND;
         let until = self.schedule.now() + length;
-        self.hosts[host].paused_until = until;
+        // A pause within another one does not end it.
+        let paused_until = &mut self.hosts[host].paused_until;
+        *paused_until = until.max(*paused_until);
         self.trace.tell(self.schedule.now(), || format!("replica {} pauses", host + 1));
     }
 
