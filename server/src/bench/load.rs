@@ -119,7 +119,8 @@ pub(super) fn process_ticks(process: u32) -> Option<u64> {
 pub(super) fn context_switches(process: u32) -> Option<u64> {
     let mut switches = 0;
     for thread in fs::read_dir(format!("/proc/{process}/task")).ok()? {
-        let text = fs::read_to_string(thread.ok()?.path().join("status")).ok()?;
+        // A thread that has ended since it was listed has nothing to add.
+        let Ok(text) = fs::read_to_string(thread.ok()?.path().join("status")) else { continue };
         let lines = text.lines().filter(|line| line.contains("ctxt_switches:"));
         let counts = lines.filter_map(|line| line.split_whitespace().last()?.parse::<u64>().ok());
         switches += counts.sum::<u64>();
