@@ -89,24 +89,27 @@ async fn now(context: &Context) -> Result<(), Failure> {
 /// Lets one replica write a snapshot; gives its index and the bytes of its file. If nothing was
 /// applied since the last one, that is the answer.
 async fn write_one(client: &Client) -> Result<(u64, u64), Failure> {
+    let failed = count(&client.counters().await?, "snapshots_failed");
     let written = client.take_snapshot().await?;
     let start = Instant::now();
     while start.elapsed() < WRITING {
         let counters = client.counters().await?;
-        let count = |name: &str| {
-            counters.iter().find(|(found, _)| found == name).map_or(0, |(_, count)| *count)
-        };
+        let count = |name| count(&counters, name);
         let (index, bytes) = (count("snapshot_index"), count("snapshot_bytes"));
         if count("snapshots_written") > written || (index > 0 && index == count("log_applied")) {
             return Ok((index, bytes));
         }
-        if count("snapshots_failed") > 0 && count("snapshots_written") == written {
+        if count("snapshots_failed") > failed {
             let message = "the replica could not write a snapshot; its log says why";
             return Err(Failure::new(Exit::Failed, "snapshot", message));
         }
         tokio::time::sleep(LOOK).await;
     }
     Err(Failure::new(Exit::Failed, "snapshot", "the snapshot is not there after ten minutes"))
+}
+
+fn count(counters: &[(String, u64)], name: &str) -> u64 {
+    counters.iter().find(|(found, _)| found == name).map_or(0, |(_, count)| *count)
 }
 
 fn verify(folder: PathBuf, cluster: &str, context: &Context) -> Result<(), Failure> {

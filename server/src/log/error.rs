@@ -22,7 +22,7 @@ pub enum LogError {
     /// A log was to be opened, but there is none.
     #[error(
         "the folder holds no log; a new replica must be created as such, and a replica that lost \
-         its disk must come back under a new id: starting it empty could undo decided entries"
+         its disk must not vote again: see docs/operations.md"
     )]
     Missing,
     /// A log was to be created, but there is one.
@@ -36,8 +36,7 @@ pub enum LogError {
     },
     /// A file of the sequence is not there.
     #[error(
-        "log file {file} is missing although file {later} exists; restore the folder from a copy \
-         of this disk, or remove this replica and add it again under a new id"
+        "log file {file} is missing although file {later} exists; treat the disk as lost, as docs/operations.md says, and never put an older copy back"
     )]
     FileMissing {
         /// The file that is not there.
@@ -47,8 +46,7 @@ pub enum LogError {
     },
     /// The header of a file cannot be trusted.
     #[error(
-        "the header of log file {file} is corrupt ({reason}); restore the folder from a copy of \
-         this disk, or remove this replica and add it again under a new id"
+        "the header of log file {file} is corrupt ({reason}); treat the disk as lost, as docs/operations.md says, and never put an older copy back"
     )]
     HeaderCorrupt {
         /// The file.
@@ -88,8 +86,7 @@ pub enum LogError {
     },
     /// The file is not as long as it was made.
     #[error(
-        "log file {file} has {found} bytes and should have {expected}; restore the folder from a \
-         copy of this disk, or remove this replica and add it again under a new id"
+        "log file {file} has {found} bytes and should have {expected}; treat the disk as lost, as docs/operations.md says, and never put an older copy back"
     )]
     WrongLength {
         /// The file.
@@ -103,8 +100,7 @@ pub enum LogError {
     #[error(
         "log file {file} is corrupt at offset {offset}, and a valid record follows in file \
          {later_file} at offset {later_offset}: this is not the torn end that a crash leaves; \
-         restore the folder from a copy of this disk, or remove this replica and add it again \
-         under a new id"
+         treat the disk as lost, as docs/operations.md says, and never put an older copy back"
     )]
     CorruptMiddle {
         /// The file with the corrupt record.
@@ -132,7 +128,7 @@ pub enum LogError {
     /// An entry that is read back differs from what was written.
     #[error(
         "the entry at offset {offset} of log file {file} was read back corrupt; the disk fails: \
-         replace it, remove this replica and add it again under a new id"
+         replace it, and treat it as lost, as docs/operations.md says"
     )]
     EntryCorrupt {
         /// The file.

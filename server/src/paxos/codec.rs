@@ -38,7 +38,7 @@ pub enum EncodeError {
     /// It is larger than a frame.
     #[error(
         "the {kind:?} for replica {to} has {bytes} bytes, a frame has at most {MAX_FRAME_BYTES}; \
-         the replica cannot catch up through the log: remove it and add it again under a new id"
+         the replica has to catch up by a snapshot"
     )]
     TooLarge {
         /// The kind of the message.

@@ -166,8 +166,8 @@ impl Node {
     ///
     /// If this node has accepted under an older ballot before, nothing from `index` on can have been
     /// chosen under that: what was is in the leader's log before the place where it began. If it has
-    /// accepted under the same or a later one, what it has from `index` on continues that very log,
-    /// and stays.
+    /// accepted under the same or a later one, what it has from `index` on may have been chosen under
+    /// that, and stays.
     pub fn install(&mut self, index: u64, ballot: Ballot) -> Result<(), NodeError> {
         self.begin_input()?;
         assert!(index > self.decided_index(), "a snapshot brings something new");

@@ -45,12 +45,7 @@ impl Admission {
             return Ok(Self { admitted, disk, consents: BTreeSet::new() });
         }
         log.record(instance, &Call::Disk { replica: config.replica, disk })?;
-        // A log from before disks had numbers has promised something to somebody.
-        let admitted = log.promise(instance).is_some_and(|promise| promise.replica != 0);
-        if admitted {
-            log.record(instance, &Call::Admitted)?;
-        }
-        Ok(Self { admitted, disk, consents: BTreeSet::new() })
+        Ok(Self { admitted: false, disk, consents: BTreeSet::new() })
     }
 
     pub(super) fn is_admitted(&self) -> bool {
@@ -72,7 +67,9 @@ impl<E: Engine> Replica<E> {
         let disk = self.admission.disk;
         for peer in self.peers() {
             if !self.admission.consents.contains(&peer) {
-                self.outgoing.push((peer, PeerMessage::Introduce { disk }));
+                // Not before the number is durable here: after a crash it would be another one, and
+                // whoever has noted this one would refuse that for good.
+                self.late_outgoing.push((peer, PeerMessage::Introduce { disk }));
             }
         }
     }

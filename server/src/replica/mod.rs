@@ -180,14 +180,13 @@ impl<E: Engine> Replica<E> {
     /// When the log fails.
     pub fn new(
         settings: ReplicaSettings,
-        node: Node,
+        mut node: Node,
         log: SharedLog,
         machine: Machine<E>,
         held: Held,
         now: Moment,
     ) -> Result<Self, ReplicaError> {
         let admission = Admission::read(&log, node.config(), settings.disk)?;
-        let mut node = node;
         if let Some(newest) = held.newest.filter(|newest| *newest > node.decided_index()) {
             // It was durable before the log could say so.
             node.install(newest, snapshots::paxos_ballot(machine.ballot()))?;
