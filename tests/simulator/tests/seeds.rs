@@ -103,8 +103,8 @@ plants! {
         by ["one log", "one state", "one reply"];
     a_frame_that_vanishes_is_found: SilentLoss from 1 within 50 by ["liveness"];
     frames_that_overtake_are_found: Overtaking from 90 within 200 by ["liveness"];
-    a_replica_that_stays_outside_is_found: NoReturn from 1 within 100 by ["sessions", "liveness"];
-    stale_reads_are_found: StaleReads from 1 within 100 by ["counter", "queue", "reads"];
+    a_replica_that_stays_outside_is_found: NoReturn from 600 within 100 by ["sessions", "liveness"];
+    stale_reads_are_found: StaleReads from 150 within 100 by ["counter", "queue", "reads"];
     keep_alives_that_are_not_passed_on_are_found: SwallowedKeepAlives from 1 within 50
         by ["sessions"];
     an_extra_entry_is_found: ExtraEntry from 1 within 50 by ["one state"];

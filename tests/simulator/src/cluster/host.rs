@@ -29,6 +29,8 @@ pub(super) struct Host {
     pub(super) turn_scheduled: bool,
     /// The power fails during a turn to come.
     pub(super) doomed: bool,
+    /// It was allowed to vote once, durably.
+    pub(super) admitted: bool,
     /// Another disk was put in.
     pub(super) wiped: bool,
     /// It was refused for that, and stays down for good.
@@ -50,6 +52,7 @@ impl Host {
             paused_until: 0,
             turn_scheduled: false,
             doomed: false,
+            admitted: false,
             wiped: false,
             refused: false,
             kept_down: false,
@@ -63,9 +66,10 @@ impl Host {
         };
         let (replica, node) = (&process.replica, process.replica.node());
         format!(
-            "replica {}: follows {:?}, promised {:?}, machine's ballot {:?}, {} applied, {} decided, \
+            "replica {}: may vote {}, follows {:?}, promised {:?}, machine's ballot {:?}, {} applied, {} decided, \
              {} accepted",
             self.id,
+            replica.is_admitted(),
             node.leader(),
             node.promised_ballot(),
             replica.machine().ballot(),
@@ -105,11 +109,11 @@ impl Cluster {
         Ok(())
     }
 
-    /// A host loses its disk, once.
+    /// A host loses its disk, once. Until all may vote, that can be the end of the cluster: nobody
+    /// else is allowed to without it.
     pub(super) fn lose_disk(&mut self, host: usize) {
-        let at = &self.hosts[host];
-        let admitted = at.process.as_ref().is_some_and(|process| process.replica.is_admitted());
-        if at.wiped || !admitted {
+        let founded = self.hosts.iter().all(|host| host.admitted);
+        if self.hosts[host].wiped || !founded {
             return;
         }
         self.counts.lost_disks += 1;

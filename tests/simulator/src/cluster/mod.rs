@@ -145,7 +145,10 @@ impl Cluster {
             let first = self.prng.below(SECOND);
             self.schedule.at(first, Event::Wake(client));
         }
-        self.schedule.at(SECOND / 2, Event::Fault);
+        // Some clusters are disturbed while they are being founded.
+        let first = if self.prng.permille(300) { 2 * MILLISECOND } else { SECOND / 2 };
+        let first = self.prng.below(first);
+        self.schedule.at(first, Event::Fault);
         self.schedule.at(SECOND, Event::Audit);
         self.schedule.at(self.profile.faults, Event::Check);
     }
@@ -240,6 +243,8 @@ impl Cluster {
         }
         let moment = at.moment(now);
         let process = at.process.as_mut().expect("just looked");
+        // What an earlier turn said is durable by now.
+        at.admitted |= process.replica.is_admitted();
         let mut out = Turn::default();
         let outcome = process.turn(moment, &mut self.history, &mut out);
         let more = out.more;

@@ -126,13 +126,13 @@ impl Process {
                 (machine, Held { newest: Some(index), previous })
             }
         };
-        let mut settings_of = profile.settings(id);
+        let mut replica_settings = profile.settings(id);
         // Each life would give a new disk another number.
-        settings_of.disk = u128::from(now.wall) << 8 | u128::from(id);
+        replica_settings.disk = u128::from(now.wall) << 8 | u128::from(id);
         let compared = node.first_index();
         let pieces = history.pieces(held.newest.unwrap_or(0));
         Ok(Self {
-            replica: Replica::new(settings_of, node, log, machine, held, now)?,
+            replica: Replica::new(replica_settings, node, log, machine, held, now)?,
             damaged_snapshots: damaged.len() as u64,
             inbox: VecDeque::new(),
             id,

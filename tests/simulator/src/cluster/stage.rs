@@ -115,7 +115,10 @@ impl Cluster {
         let now = self.schedule.now();
         let mut core: Vec<usize> = (0..self.hosts.len()).collect();
         core.retain(|host| !self.hosts[*host].wiped);
-        let size = self.prng.between(self.profile.majority() as u64, core.len() as u64);
+        // A cluster is founded by all of its members.
+        let founded = self.hosts.iter().all(|host| host.admitted);
+        let least = if founded { self.profile.majority() } else { core.len() };
+        let size = self.prng.between(least as u64, core.len() as u64);
         while core.len() as u64 > size {
             core.remove(self.prng.index(core.len()));
         }
