@@ -304,6 +304,12 @@ impl<E: Engine> Replica<E> {
             let Some(command) = self.leadership.queue.pop() else {
                 break;
             };
+            if let Command::ExpireSession { session } = command
+                && !self.liveness.is_ending(session)
+            {
+                // Its client was heard of while the end waited here.
+                continue;
+            }
             bytes += command_bytes(&command);
             commands.push(command);
         }

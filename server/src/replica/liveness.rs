@@ -20,7 +20,7 @@ pub(super) struct Liveness {
     heard_here: BTreeSet<SessionId>,
     /// When sessions were heard of, monotonic nanoseconds; kept while this replica leads.
     heard: BTreeMap<SessionId, u64>,
-    /// Sessions whose end is ordered.
+    /// Sessions whose end is ordered, or about to be.
     ending: BTreeSet<SessionId>,
     last_tick: u64,
     /// When peers were last heard of.
@@ -38,11 +38,18 @@ impl Liveness {
         std::mem::take(&mut self.heard_here).into_iter().collect()
     }
 
-    /// A replica reports sessions to this one, which leads.
+    /// A replica reports sessions to this one, which leads. An end that is still to be ordered is
+    /// called off: from now on the client may be told that its session lives.
     pub(super) fn report(&mut self, sessions: &[SessionId], now: u64) {
         for session in sessions {
             self.heard.insert(*session, now);
+            self.ending.remove(session);
         }
+    }
+
+    /// Whether the end of a session stands.
+    pub(super) fn is_ending(&self, session: SessionId) -> bool {
+        self.ending.contains(&session)
     }
 
     /// This replica begins to lead.
@@ -120,6 +127,18 @@ mod tests {
         liveness.report(&[ONE], 90);
         assert!(expired(&mut liveness, 190).is_empty());
         assert_eq!(expired(&mut liveness, 191), [ONE]);
+    }
+
+    #[test]
+    fn a_report_calls_an_end_off() {
+        let mut liveness = Liveness::default();
+        assert!(expired(&mut liveness, 0).is_empty());
+        assert_eq!(expired(&mut liveness, 101), [ONE]);
+        assert!(liveness.is_ending(ONE));
+        liveness.report(&[ONE], 102);
+        assert!(!liveness.is_ending(ONE), "the client was heard of before its end was ordered");
+        assert!(expired(&mut liveness, 202).is_empty());
+        assert_eq!(expired(&mut liveness, 203), [ONE], "it is silent once more");
     }
 
     #[test]
