@@ -8,7 +8,8 @@
 //! A turn in which nothing but decided indices changed costs no sync: they wait for the next turn
 //! that has something to say, since losing one is safe.
 //!
-//! Invariants: one fdatasync per turn; offsets only grow; after a failure nothing is written.
+//! Invariants: one fdatasync per turn; offsets only grow; after a failure nothing is written. A full
+//! disk is no failure: it is noticed before the last room is used, and the log waits.
 //! Not here: opening (`recovery.rs`).
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,7 +20,7 @@ use super::call::{self, Call, Instance, RecordedBallot};
 use super::error::LogError;
 use super::file_header::{FileHeader, HEADER_BYTES, Identity};
 use super::record::{self, MAX_RECORD_BYTES, RECORD_ALIGNMENT, RECORD_HEADER_BYTES};
-use super::repo::Repo;
+use super::repo::{Repo, RepoError};
 use super::state::{InstanceState, Place, Slot, State};
 
 /// The smallest file that makes sense: a header and some records.
@@ -81,6 +82,8 @@ pub struct Log {
     /// Instances whose decided index is not in the files yet.
     undecided_on_disk: BTreeSet<Instance>,
     poison: Option<String>,
+    /// Whether there is no room for the next file.
+    full: bool,
     /// Turns that were made durable since the log was opened.
     syncs: u64,
 }
@@ -108,6 +111,7 @@ impl Log {
             turn: vec![0; RECORD_HEADER_BYTES],
             undecided_on_disk: BTreeSet::new(),
             poison: None,
+            full: false,
             syncs: 0,
         }
     }
@@ -177,14 +181,41 @@ impl Log {
         self.turn.len() as u64
     }
 
-    /// Makes the turn durable. After an error the log is poisoned: the replica must stop, and what
+    /// Makes the turn durable. With [`LogError::NoRoom`] nothing is written, and the turn waits for
+    /// another attempt. After any other error the log is poisoned: the replica must stop, and what
     /// really reached the disk is found out by opening the log again.
     pub fn sync(&mut self) -> Result<(), LogError> {
         self.check_poison()?;
         if !self.needs_sync() {
             return Ok(());
         }
-        self.write_turn().inspect_err(|error| self.poison = Some(error.to_string()))
+        let (turn, undecided) = (self.turn.len(), self.undecided_on_disk.clone());
+        let written = self.write_turn();
+        match &written {
+            Ok(()) => {}
+            Err(LogError::NoRoom { .. }) => {
+                self.turn.truncate(turn);
+                self.undecided_on_disk = undecided;
+                self.full = true;
+            }
+            Err(error) => self.poison = Some(error.to_string()),
+        }
+        written
+    }
+
+    /// Whether there is no room for the next file: what is left in the current one is for a turn that
+    /// gives files back, no more.
+    pub fn is_full(&self) -> bool {
+        self.full
+    }
+
+    /// Tries again to make room for the next file. True when there is some.
+    pub fn make_room(&mut self) -> Result<bool, LogError> {
+        self.check_poison()?;
+        if self.full {
+            self.secure_next_file().inspect_err(|error| self.poison = Some(error.to_string()))?;
+        }
+        Ok(!self.full)
     }
 
     fn write_turn(&mut self) -> Result<(), LogError> {
@@ -215,8 +246,8 @@ impl Log {
         self.state.place(Place { file, offset });
         self.turn.truncate(RECORD_HEADER_BYTES);
         self.turn.shrink_to(KEPT_BUFFER_BYTES);
-        self.prepare_next_file();
-        self.give_files_back()
+        self.give_files_back()?;
+        self.prepare_next_file()
     }
 
     /// Bytes of the record of this turn.
@@ -251,32 +282,74 @@ impl Log {
     fn rotate(&mut self, total: u64) -> Result<(), LogError> {
         let number = self.active.header.number + 1;
         let size = self.settings.file_bytes.max(HEADER_BYTES + total);
-        // A file that could not be made ahead is made again here, and it is this attempt that counts.
+        self.wait_for_next_file(number);
+        let fits = |header: &FileHeader| header.size >= HEADER_BYTES + total;
+        let header = match self.spares.get(&number).copied().filter(fits) {
+            Some(header) => header,
+            None => self.create_file(number, size)?,
+        };
+        self.spares.remove(&number);
+        self.active = ActiveFile { header, offset: HEADER_BYTES };
+        self.full = false;
+        Ok(())
+    }
+
+    /// Waits for a file that is being made ahead. One that could not be made is made again when it
+    /// is needed, and it is that attempt that counts.
+    fn wait_for_next_file(&mut self, number: u64) {
         let ahead = self.ahead.take();
         if self.repo.wait_created(number).unwrap_or(false) {
             self.spares.insert(number, ahead.expect("only begun files are waited for"));
         }
-        let header = match self.spares.remove(&number) {
-            Some(header) if header.size >= HEADER_BYTES + total => header,
-            _ => {
-                let header = self.settings.header(number, size);
-                self.repo.create(number, size, &header.encode())?;
-                header
-            }
-        };
-        self.active = ActiveFile { header, offset: HEADER_BYTES };
-        Ok(())
     }
 
-    /// Begins to make the next file once the active one is half full, so that no turn waits for it.
-    fn prepare_next_file(&mut self) {
+    fn create_file(&mut self, number: u64, size: u64) -> Result<FileHeader, LogError> {
+        let header = self.settings.header(number, size);
+        match self.repo.create(number, size, &header.encode()) {
+            Ok(()) => Ok(header),
+            Err(RepoError::Full { .. }) => Err(LogError::NoRoom { file: number, bytes: size }),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Begins to make the next file once the active one is half full, so that no turn waits for it;
+    /// and has it by the time when a quarter is left, so that a full disk is noticed while there is
+    /// room for what may help.
+    fn prepare_next_file(&mut self) -> Result<(), LogError> {
         let number = self.active.header.number + 1;
-        let half_full = self.active.offset >= self.active.header.size / 2;
-        if half_full && self.ahead.is_none() && !self.spares.contains_key(&number) {
+        let ActiveFile { header: FileHeader { size, .. }, offset } = self.active;
+        if offset < size / 2 || self.spares.contains_key(&number) {
+            return Ok(());
+        }
+        if offset >= size / 4 * 3 {
+            return self.secure_next_file();
+        }
+        if self.ahead.is_none() {
             let header = self.settings.header(number, self.settings.file_bytes);
             self.repo.create_ahead(number, header.size, &header.encode());
             self.ahead = Some(header);
         }
+        Ok(())
+    }
+
+    /// Has the next file, or notes that there is no room for it.
+    fn secure_next_file(&mut self) -> Result<(), LogError> {
+        let number = self.active.header.number + 1;
+        self.wait_for_next_file(number);
+        if !self.spares.contains_key(&number) {
+            match self.create_file(number, self.settings.file_bytes) {
+                Ok(header) => {
+                    self.spares.insert(number, header);
+                }
+                Err(LogError::NoRoom { .. }) => {
+                    self.full = true;
+                    return Ok(());
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        self.full = false;
+        Ok(())
     }
 
     fn check_poison(&self) -> Result<(), LogError> {

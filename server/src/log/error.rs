@@ -152,6 +152,17 @@ pub enum LogError {
         /// One past the last entry.
         end: u64,
     },
+    /// The disk is too full for the next file. Nothing is lost, and another attempt may succeed.
+    #[error(
+        "the disk has no room for log file {file} of {bytes} bytes; free some space, the replica goes \
+         on by itself"
+    )]
+    NoRoom {
+        /// The file.
+        file: u64,
+        /// Its length.
+        bytes: u64,
+    },
     /// One turn is larger than any record may be.
     #[error("one turn has {bytes} bytes, more than the {limit} that one record may have")]
     TurnTooLarge {

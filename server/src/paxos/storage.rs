@@ -35,6 +35,16 @@ pub fn sync(log: &SharedLog) -> Result<(), LogError> {
     lock(log).sync()
 }
 
+/// Whether a shared log has room to go on, after another look at a disk that was full.
+pub fn make_room(log: &SharedLog) -> Result<bool, LogError> {
+    lock(log).make_room()
+}
+
+/// Whether a shared log lacks room to go on.
+pub fn is_full(log: &SharedLog) -> bool {
+    lock(log).is_full()
+}
+
 /// Turns that a shared log has made durable.
 pub fn syncs(log: &SharedLog) -> u64 {
     lock(log).syncs()

@@ -195,7 +195,12 @@ fn create_durable(folder: &Path, number: u64, size: u64, header: &[u8]) -> Resul
         fs::rename(&temporary, path(folder, number, FILE_SUFFIX))?;
         sync_folder(folder)
     };
-    create().map_err(|source| RepoError::of_file(Action::Create, number, source))
+    create().map_err(|source| {
+        // What was written of it takes the room that is lacking. Should this fail too, the next start
+        // removes it.
+        let _left = fs::remove_file(path(folder, number, TEMPORARY_SUFFIX));
+        RepoError::of_file(Action::Create, number, source)
+    })
 }
 
 fn sync_folder(folder: &Path) -> io::Result<()> {

@@ -44,16 +44,52 @@ fn a_torn_write_poisons_the_log_and_recovery_drops_it() {
 }
 
 #[test]
-fn a_full_disk_says_so() {
+fn a_turn_that_finds_no_room_waits_for_some() {
     let disk = MemDisk::new();
     let mut log = failing(&disk, Action::Create, Fault::Error(ErrorKind::StorageFull));
     log.record(FIRST, &Call::Append(vec![entry(1, 5000)])).unwrap();
+    log.record(FIRST, &Call::Decided(1)).unwrap();
+    let waiting = log.waiting_bytes();
     let error = log.sync().unwrap_err();
-    assert!(matches!(error, LogError::Repo(RepoError::Full { action: Action::Create, .. })));
-    assert_eq!(
-        error.to_string(),
-        "the disk is full: cannot create log file 2; free some space and start again"
-    );
+    assert!(matches!(error, LogError::NoRoom { file: 2, bytes: 5000.. }), "{error}");
+    assert!(log.is_full() && log.needs_sync());
+    assert_eq!(log.waiting_bytes(), waiting, "the turn is as it was");
+    assert!(log.make_room().unwrap(), "the disk takes a file again");
+    log.sync().unwrap();
+    assert!(!log.is_full());
+    drop(log);
+    let mut log = open(&disk).unwrap();
+    assert_eq!((log.end(FIRST), log.decided(FIRST)), (1, 1));
+    assert_eq!(log.entries(FIRST, 0, 1, 10_000).unwrap(), [entry(1, 5000)]);
+}
+
+/// What is left of the current file takes the turn that drops entries, and so gives files back.
+#[test]
+fn a_full_disk_is_noticed_while_there_is_room_to_give_files_back() {
+    let disk = MemDisk::new();
+    let repo = disk.open().unwrap();
+    let held = disk.clone();
+    let full = FaultyRepo::new(repo, move |operation| {
+        let room = held.files().len() < 3;
+        let creates = operation.action == Action::Create;
+        if creates && !room { Fault::Error(ErrorKind::StorageFull) } else { Fault::None }
+    });
+    let mut log = Log::create(Box::new(full), SETTINGS).unwrap();
+    let mut turns = 0;
+    while !log.is_full() {
+        log.record(FIRST, &Call::Append(vec![entry(turns, 200)])).unwrap();
+        log.sync().unwrap();
+        turns += 1;
+    }
+    assert_eq!(disk.files(), [1, 2, 3]);
+    assert!(!log.make_room().unwrap(), "there is no room yet");
+    log.record(FIRST, &Call::Trim(turns - 1)).unwrap();
+    log.sync().unwrap();
+    assert_eq!(disk.files().first(), Some(&3), "files were given back");
+    assert!(log.make_room().unwrap());
+    assert_eq!(disk.files(), [3, 4]);
+    drop(log);
+    assert_eq!(open(&disk).unwrap().end(FIRST), turns);
 }
 
 #[test]
