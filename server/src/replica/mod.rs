@@ -22,6 +22,7 @@ mod peer;
 mod queue;
 mod reads;
 mod snapshots;
+mod standstill;
 
 use std::collections::VecDeque;
 
@@ -39,6 +40,7 @@ use self::{
     peer::{PeerFrame, PeerMessage},
     reads::{LocalReads, ReadPoints},
     snapshots::Snapshots,
+    standstill::Standstill,
 };
 pub use self::{
     clock::Moment,
@@ -166,6 +168,7 @@ pub struct Replica<E> {
     followed: Option<(u64, Ballot)>,
     snapshots: Snapshots,
     admission: Admission,
+    standstill: Standstill,
     outgoing: Vec<(u64, PeerMessage)>,
     /// Messages that wait until the log is durable.
     late_outgoing: Vec<(u64, PeerMessage)>,
@@ -213,6 +216,7 @@ impl<E: Engine> Replica<E> {
             followed: None,
             snapshots,
             admission,
+            standstill: Standstill::default(),
             outgoing: Vec::new(),
             late_outgoing: Vec::new(),
             outputs: VecDeque::new(),
@@ -235,6 +239,9 @@ impl<E: Engine> Replica<E> {
     /// # Errors
     /// When the replica must stop.
     pub fn handle_tick(&mut self) -> Result<(), ReplicaError> {
+        if self.stands_still() && !self.try_to_go_on()? {
+            return Ok(());
+        }
         if !self.is_admitted() {
             self.introduce();
             return Ok(());
@@ -264,6 +271,9 @@ impl<E: Engine> Replica<E> {
     /// # Errors
     /// When the replica must stop.
     pub fn handle_reconnected(&mut self, peer: u64) -> Result<(), ReplicaError> {
+        if self.stands_still() {
+            return Ok(());
+        }
         if !self.is_admitted() {
             self.introduce();
             return Ok(());
@@ -286,6 +296,9 @@ impl<E: Engine> Replica<E> {
         from: u64,
         body: Bytes,
     ) -> Result<Result<(), PeerError>, ReplicaError> {
+        if self.stands_still() {
+            return Ok(Ok(()));
+        }
         match peer::decode(&self.node, from, body) {
             Err(error) => Ok(Err(error)),
             Ok(PeerFrame::Replica(message)) => {
@@ -321,7 +334,7 @@ impl<E: Engine> Replica<E> {
     /// # Errors
     /// [`Busy`] when too many wait.
     pub fn handle_command(&mut self, command: Command) -> Result<(), Busy> {
-        if self.outstanding.len() >= self.settings.outstanding {
+        if self.stands_still() || self.outstanding.len() >= self.settings.outstanding {
             return Err(Busy);
         }
         match &command {
@@ -344,7 +357,7 @@ impl<E: Engine> Replica<E> {
     /// # Errors
     /// [`Busy`] when too many wait.
     pub fn handle_read(&mut self, id: ReadId, question: Question) -> Result<(), Busy> {
-        if self.local_reads.len() >= self.settings.outstanding {
+        if self.stands_still() || self.local_reads.len() >= self.settings.outstanding {
             return Err(Busy);
         }
         let session = question.read.as_ref().and_then(|read| read.after);
@@ -374,6 +387,27 @@ impl<E: Engine> Replica<E> {
     /// # Errors
     /// When the replica must stop.
     pub fn finish_turn(&mut self, send: &mut dyn FnMut(u64, Bytes)) -> Result<(), ReplicaError> {
+        if self.stands_still() {
+            return Ok(());
+        }
+        self.begin_to_finish_turn(send)?;
+        if !self.sync()? {
+            return Ok(());
+        }
+        for (peer, message) in std::mem::take(&mut self.late_outgoing) {
+            send(peer, peer::encode(&self.node, peer, &message));
+        }
+        let late = self.node.take_late_messages();
+        self.send_paxos(late, send);
+        self.stand_still_if_full();
+        self.take_decided()
+    }
+
+    /// What comes before the log is made durable.
+    fn begin_to_finish_turn(
+        &mut self,
+        send: &mut dyn FnMut(u64, Bytes),
+    ) -> Result<(), ReplicaError> {
         self.follow_leader();
         self.dispatch_outstanding();
         self.dispatch_reads();
@@ -383,13 +417,7 @@ impl<E: Engine> Replica<E> {
         for (peer, message) in std::mem::take(&mut self.outgoing) {
             send(peer, peer::encode(&self.node, peer, &message));
         }
-        paxos::sync(&self.log)?;
-        for (peer, message) in std::mem::take(&mut self.late_outgoing) {
-            send(peer, peer::encode(&self.node, peer, &message));
-        }
-        let late = self.node.take_late_messages();
-        self.send_paxos(late, send);
-        self.take_decided()
+        Ok(())
     }
 
     /// Lets the machine work for about `budget` segments, and serves reads when it is idle.
@@ -473,7 +501,8 @@ impl<E: Engine> Replica<E> {
 
     /// Hands decided entries to the machine while it has room.
     fn take_decided(&mut self) -> Result<(), ReplicaError> {
-        if self.snapshots.is_starving() {
+        // What is decided in a turn that is not durable yet waits for the end of the turn.
+        if self.snapshots.is_starving() || self.standstill.is_unfinished() {
             return Ok(());
         }
         while self.machine.backlog() < BACKLOG {

@@ -175,6 +175,9 @@ impl<E: Engine> Replica<E> {
     /// # Errors
     /// When the replica must stop.
     pub fn handle_done(&mut self, done: Done) -> Result<(), ReplicaError> {
+        let Some(done) = self.put_aside(done) else {
+            return Ok(());
+        };
         match done {
             Done::Written(Ok((head, bytes))) => {
                 self.snapshots.busy = false;

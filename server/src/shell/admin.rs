@@ -247,6 +247,8 @@ fn counters(replica: &Replica<WasmEngine>, counts: &[(&'static str, u64)]) -> Ve
         ("snapshot_pieces_given", snapshots.pieces),
         ("snapshot_index", snapshots.newest),
         ("snapshot_bytes", snapshots.bytes),
+        ("stands_still", u64::from(replica.stands_still())),
+        ("standstills", replica.standstills()),
     ];
     own.iter().chain(counts).map(|(name, count)| ((*name).into(), *count)).collect()
 }

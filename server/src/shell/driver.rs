@@ -12,7 +12,7 @@ use bytes::Bytes;
 use gesmas_coroutine::WasmEngine;
 use gesmas_machine::{Command, Progress, SessionId};
 use gesmas_protocol::{self as protocol, ClientMessage};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use super::{
     compiler::CompilerQueue,
@@ -26,13 +26,17 @@ use crate::replica::{ReadId, Replica, ReplicaError};
 /// Inputs taken in one turn: enough to fill a batch, few enough to keep heartbeats coming.
 const TURN_INPUTS: u64 = 1_024;
 
+/// What clients of a replica that stands still are told.
+const DISK_FULL: &str = "the replica's disk is full";
+
 /// A peer's link.
 #[derive(Default)]
 struct Link {
     /// Frames to it, while a connection stands.
     frames: Option<mpsc::Sender<Bytes>>,
-    /// Its newest connection to this replica.
+    /// Its newest connection to this replica, and what ends it when it is dropped.
     connection: u64,
+    held: Option<oneshot::Sender<()>>,
 }
 
 /// Why a client waits for the core to catch up.
@@ -56,6 +60,8 @@ pub(super) struct Driver {
     pub(super) waiting: BTreeMap<ReadId, Waiting>,
     next_read: u64,
     slice: u32,
+    /// Whether the replica stood still at the end of the last turn.
+    stands_still: bool,
     /// Turns, and inputs taken in them.
     turns: u64,
     inputs: u64,
@@ -82,6 +88,7 @@ impl Driver {
             waiting: BTreeMap::new(),
             next_read: 1,
             slice,
+            stands_still: false,
             turns: 0,
             inputs: 0,
             leading,
@@ -119,6 +126,7 @@ impl Driver {
             self.route_outputs();
             // What the kernel did may let the core order or send more.
             self.finish_turn()?;
+            self.mind_standstill();
         }
     }
 
@@ -152,8 +160,9 @@ impl Driver {
                 self.links.entry(peer).or_default().frames = Some(frames);
                 self.replica.handle_reconnected(peer)?;
             }
-            Input::PeerConnected { peer, connection } => {
-                self.links.entry(peer).or_default().connection = connection;
+            Input::PeerConnected { peer, connection, held } => {
+                let link = self.links.entry(peer).or_default();
+                (link.connection, link.held) = (connection, Some(held));
                 self.replica.handle_reconnected(peer)?;
             }
             Input::Peer { peer, connection, body } => self.peer_frame(peer, connection, body)?,
@@ -170,9 +179,24 @@ impl Driver {
             return Ok(());
         }
         if let Err(error) = self.replica.handle_frame(peer, body)? {
-            tracing::error!(peer, %error, "a frame of a peer is refused");
+            tracing::error!(peer, %error, "a frame of a peer is refused, and its connection ended");
+            // What follows in it must not count, as if nothing were missing.
+            self.links.insert(peer, Link { frames: None, ..Link::default() });
         }
         Ok(())
+    }
+
+    /// What a replica whose disk has no room does to others: its clients are to go elsewhere, and
+    /// when it goes on, it and its peers begin anew.
+    fn mind_standstill(&mut self) {
+        let stands_still = self.replica.stands_still();
+        if stands_still && !std::mem::replace(&mut self.stands_still, stands_still) {
+            self.router.say_goodbye(DISK_FULL);
+        }
+        self.stands_still = stands_still;
+        if self.replica.take_reconnect() {
+            self.links.clear();
+        }
     }
 
     fn client_gone(&mut self, connection: ConnectionId) {
@@ -194,6 +218,9 @@ impl Driver {
     }
 
     fn client_message(&mut self, connection: ConnectionId, message: ClientMessage) {
+        if self.replica.stands_still() && !matches!(message, ClientMessage::Admin(_)) {
+            return self.router.send_away(connection, DISK_FULL);
+        }
         match message {
             ClientMessage::Hello(_) => panic!("the connection handles the greeting"),
             ClientMessage::OpenSession(open) => self.open_session(connection, &open),

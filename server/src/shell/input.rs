@@ -6,7 +6,7 @@ use bytes::Bytes;
 use gesmas_coroutine::Compiled;
 use gesmas_machine::{CodeHash, Command};
 use gesmas_protocol::{ClientMessage, ServerMessage};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 /// Names a connection of a client while this process runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -34,7 +34,12 @@ pub(super) enum Input {
         frames: mpsc::Sender<Bytes>,
     },
     /// A peer connected here; frames of earlier connections no longer count.
-    PeerConnected { peer: u64, connection: u64 },
+    PeerConnected {
+        peer: u64,
+        connection: u64,
+        /// Dropping it ends the connection.
+        held: oneshot::Sender<()>,
+    },
     /// A peer sent a frame.
     Peer { peer: u64, connection: u64, body: Bytes },
     /// A job with a snapshot's file has ended.

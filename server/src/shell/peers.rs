@@ -19,10 +19,11 @@ use std::{
 };
 
 use bytes::Bytes;
+use socket2::{SockRef, TcpKeepalive};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _, BufReader},
     net::{TcpListener, TcpStream},
-    sync::mpsc,
+    sync::{mpsc, oneshot},
     task::JoinSet,
 };
 
@@ -35,8 +36,14 @@ const MAGIC: [u8; 8] = *b"gesmaspr";
 /// Magic, format, cluster, sender, receiver.
 const GREETING_BYTES: usize = 8 + 4 + 16 + 8 + 8;
 const FRAME_HEADER_BYTES: usize = 8;
-/// A peer that has not greeted or answered by then is given up.
+/// A peer that has not greeted by then is given up.
 const GREETING_TIMEOUT: Duration = Duration::from_secs(5);
+/// A peer that has not answered by then is dialled anew: after a split the system would wait ever
+/// longer before it tries again.
+const DIAL_TIMEOUT: Duration = Duration::from_secs(1);
+/// Frames that nobody confirms for so long end their connection. Replicas say something at every
+/// tick.
+const SILENCE_MAX: Duration = Duration::from_secs(2);
 /// Pause before a peer is dialled again.
 const REDIAL: Duration = Duration::from_millis(50);
 /// Bytes gathered for one write.
@@ -85,7 +92,7 @@ pub(super) async fn dial(own: Identity, peer: u64, address: SocketAddr) {
 async fn connect(own: &Identity, peer: u64, address: SocketAddr) -> io::Result<TcpStream> {
     let attempt = async {
         let mut stream = TcpStream::connect(address).await?;
-        stream.set_nodelay(true)?;
+        prepare(&stream)?;
         stream.write_all(&greeting(own.cluster, own.replica, peer)).await?;
         let mut accepted = [0; GREETING_BYTES];
         stream.read_exact(&mut accepted).await?;
@@ -95,7 +102,16 @@ async fn connect(own: &Identity, peer: u64, address: SocketAddr) -> io::Result<T
             Err(io::Error::other("another cluster or replica answers there"))
         }
     };
-    tokio::time::timeout(GREETING_TIMEOUT, attempt).await?
+    tokio::time::timeout(DIAL_TIMEOUT, attempt).await?
+}
+
+/// Has the system notice a peer that is gone without a word, well before its own hours are over.
+fn prepare(stream: &TcpStream) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    let socket = SockRef::from(stream);
+    socket.set_tcp_user_timeout(Some(SILENCE_MAX))?;
+    let keepalive = TcpKeepalive::new().with_time(SILENCE_MAX).with_interval(SILENCE_MAX);
+    socket.set_tcp_keepalive(&keepalive)
 }
 
 async fn write(stream: TcpStream, mut frames: mpsc::Receiver<Bytes>) -> io::Result<()> {
@@ -155,22 +171,32 @@ pub(super) async fn accept(listener: TcpListener, own: Identity) {
 }
 
 async fn receive(stream: TcpStream, own: &Identity, connections: &AtomicU64) -> io::Result<()> {
-    stream.set_nodelay(true)?;
+    prepare(&stream)?;
     let mut stream = BufReader::with_capacity(WRITE_BYTES, stream);
     let welcomed = tokio::time::timeout(GREETING_TIMEOUT, welcome(&mut stream, own)).await?;
     let peer = welcomed?;
     let connection = connections.fetch_add(1, Ordering::Relaxed);
     let ended = |_| io::Error::other("the replica is stopping");
-    own.inputs.send(Input::PeerConnected { peer, connection }).await.map_err(ended)?;
+    let (held, mut dropped) = oneshot::channel();
+    own.inputs.send(Input::PeerConnected { peer, connection, held }).await.map_err(ended)?;
     loop {
-        let mut header = [0; FRAME_HEADER_BYTES];
-        match stream.read_exact(&mut header).await {
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(()),
-            read => read?,
+        let body = tokio::select! {
+            body = read_frame(&mut stream) => body?,
+            _ = &mut dropped => return Ok(()),
         };
-        let body = read_body(&mut stream, header).await?;
+        let Some(body) = body else { return Ok(()) };
         own.inputs.send(Input::Peer { peer, connection, body }).await.map_err(ended)?;
     }
+}
+
+/// The next frame, or none at the end.
+async fn read_frame(stream: &mut BufReader<TcpStream>) -> io::Result<Option<Bytes>> {
+    let mut header = [0; FRAME_HEADER_BYTES];
+    match stream.read_exact(&mut header).await {
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
+        read => read?,
+    };
+    read_body(stream, header).await.map(Some)
 }
 
 /// Checks the greeting and answers it.

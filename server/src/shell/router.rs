@@ -120,10 +120,15 @@ impl Router {
     pub(super) fn say_goodbye(&mut self, reason: &str) {
         let ids: Vec<_> = self.connections.keys().copied().collect();
         for id in ids {
-            let reason = reason.into();
-            self.send(id, ServerMessage::GoingAway(protocol::GoingAway { reason }));
-            self.disconnect(id);
+            self.send_away(id, reason);
         }
+    }
+
+    /// Sends one away.
+    pub(super) fn send_away(&mut self, id: ConnectionId, reason: &str) {
+        let reason = reason.into();
+        self.send(id, ServerMessage::GoingAway(protocol::GoingAway { reason }));
+        self.disconnect(id);
     }
 
     /// Counts for operators.

@@ -1,0 +1,128 @@
+//! Standing still: what a replica does while its disk has no room.
+//!
+//! It takes part in nothing: no ticks for the node, no frames, no commands, no reads. Its peers miss
+//! its heartbeats and go on without it; its clients go elsewhere. Every now and then it looks whether
+//! there is room, and first gives back what it can itself.
+//! Invariants: it stands still between two turns, or in the middle of one whose record found no room;
+//! nothing of that one leaves before it is durable. Frames that came meanwhile are lost, so all
+//! connections with peers must be made anew before it goes on with them.
+//! Not here: how the log notices that the disk is full.
+
+use gesmas_machine::Engine;
+
+use super::{Replica, ReplicaError};
+use crate::{log::LogError, paxos, snapshot::Done};
+
+/// Time between two looks at a full disk, nanoseconds: each tries to write a whole file.
+const LOOK_AGAIN: u64 = 1_000_000_000;
+
+/// See the file's head.
+#[derive(Debug, Default)]
+pub(super) struct Standstill {
+    /// Since when it stands still, and when the disk was last looked at, monotonic nanoseconds.
+    since: Option<(u64, u64)>,
+    /// Whether a turn waits in the middle: its record found no room.
+    unfinished: bool,
+    /// Whether connections with peers are to be made anew.
+    reconnect: bool,
+    /// How often it has stood still.
+    times: u64,
+    /// The end of a fetch that came meanwhile.
+    fetched: Option<Done>,
+}
+
+impl Standstill {
+    /// Whether a turn waits in the middle.
+    pub(super) fn is_unfinished(&self) -> bool {
+        self.unfinished
+    }
+}
+
+impl<E: Engine> Replica<E> {
+    /// Whether this replica stands still because its disk has no room.
+    pub fn stands_still(&self) -> bool {
+        self.standstill.since.is_some()
+    }
+
+    /// How often this replica has stood still.
+    pub fn standstills(&self) -> u64 {
+        self.standstill.times
+    }
+
+    /// Whether all connections with peers, both ways, are to be ended now: frames were lost.
+    pub fn take_reconnect(&mut self) -> bool {
+        std::mem::take(&mut self.standstill.reconnect)
+    }
+
+    /// Puts the end of a fetch aside that comes while this replica stands still: the node takes
+    /// nothing then. Returns whatever else ended.
+    pub(super) fn put_aside(&mut self, done: Done) -> Option<Done> {
+        if self.stands_still() && matches!(done, Done::Finished { .. }) {
+            self.standstill.fetched = Some(done);
+            return None;
+        }
+        Some(done)
+    }
+
+    /// Makes the turn durable. False when there is no room for it.
+    pub(super) fn sync(&mut self) -> Result<bool, ReplicaError> {
+        match paxos::sync(&self.log) {
+            Ok(()) => Ok(true),
+            Err(error @ LogError::NoRoom { .. }) => {
+                self.standstill.unfinished = true;
+                self.stand_still(&error.to_string());
+                Ok(false)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Stands still if the turn that has just ended took the last room but what giving files back
+    /// may need.
+    pub(super) fn stand_still_if_full(&mut self) {
+        if paxos::is_full(&self.log) {
+            self.stand_still("the disk has no room for the next file of the log");
+        }
+    }
+
+    fn stand_still(&mut self, why: &str) {
+        if self.standstill.since.is_none() {
+            tracing::error!(why, "this replica stands still until there is room on its disk");
+            self.standstill.since = Some((self.now.monotonic, self.now.monotonic));
+            self.standstill.times += 1;
+        }
+    }
+
+    /// Looks whether there is room again. True when the replica goes on.
+    pub(super) fn try_to_go_on(&mut self) -> Result<bool, ReplicaError> {
+        let now = self.now.monotonic;
+        let Some((since, looked)) = self.standstill.since else { return Ok(true) };
+        if now.saturating_sub(looked) < LOOK_AGAIN {
+            return Ok(false);
+        }
+        self.standstill.since = Some((since, now));
+        if !self.standstill.unfinished {
+            self.compact_log()?;
+            if !self.sync()? {
+                return Ok(false);
+            }
+        }
+        if !paxos::make_room(&self.log)? || !self.sync()? {
+            return Ok(false);
+        }
+        if std::mem::take(&mut self.standstill.unfinished) {
+            // Its messages are as lost as those that came meanwhile.
+            drop(self.node.take_late_messages());
+        }
+        self.outgoing.clear();
+        self.late_outgoing.clear();
+        self.standstill.since = None;
+        self.standstill.reconnect = true;
+        let seconds = now.saturating_sub(since) / 1_000_000_000;
+        tracing::info!(seconds, "there is room again, and this replica goes on");
+        if let Some(done) = self.standstill.fetched.take() {
+            self.handle_done(done)?;
+        }
+        Ok(true)
+    }
+}
