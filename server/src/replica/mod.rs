@@ -357,12 +357,13 @@ impl<E: Engine> Replica<E> {
     /// # Errors
     /// [`Busy`] when too many wait.
     pub fn handle_read(&mut self, id: ReadId, question: Question) -> Result<(), Busy> {
+        let after = question.read.as_ref().and_then(|read| read.after);
+        // A client that is turned away lives all the same.
+        for session in after.map(|(session, _)| session).into_iter().chain(question.alive) {
+            self.liveness.hear(session);
+        }
         if self.stands_still() || self.local_reads.len() >= self.settings.outstanding {
             return Err(Busy);
-        }
-        let session = question.read.as_ref().and_then(|read| read.after);
-        if let Some((session, _)) = session {
-            self.liveness.hear(session);
         }
         self.local_reads.add(id, question);
         Ok(())

@@ -9,7 +9,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use gesmas_machine::{Ballot, Read, Step};
+use gesmas_machine::{Ballot, Read, SessionId, Step};
 
 /// Names a read for the shell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -24,6 +24,8 @@ pub struct Question {
     pub seen: Step,
     /// Whether to take the state as it is here.
     pub stale: bool,
+    /// The session that the leader has heard of when this is answered.
+    pub alive: Option<SessionId>,
 }
 
 /// Reads of this replica's clients.
@@ -90,6 +92,12 @@ impl LocalReads {
     /// Whether there is something to ask.
     pub(super) fn has_question(&self) -> bool {
         !self.fresh.is_empty()
+    }
+
+    /// The sessions that the leader is to hear of with the next question: again, when an earlier one
+    /// was lost.
+    pub(super) fn alive(&self) -> impl Iterator<Item = SessionId> {
+        self.fresh.iter().filter_map(|(_, question)| question.alive)
     }
 
     /// The next question, if there is something to ask.
@@ -182,4 +190,30 @@ impl ReadPoints {
 /// Whether a replica that has promised `promised` may confirm a leader's ballot.
 pub(super) fn confirms(promised: Ballot, asked: Ballot) -> bool {
     promised == asked
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ONE: SessionId = SessionId(1);
+
+    /// The leader hears of a session with the question that answers its keep-alive. A question that is
+    /// lost is asked again, and the report that went with it is as lost.
+    #[test]
+    fn a_question_that_is_asked_again_names_its_session_again() {
+        let mut reads = LocalReads::starting_at(7);
+        reads
+            .add(ReadId(1), Question { read: None, seen: Step(0), stale: false, alive: Some(ONE) });
+        assert_eq!(reads.alive().collect::<Vec<_>>(), [ONE]);
+        let lost = reads.take_question(10).unwrap();
+        assert_eq!(reads.alive().count(), 0, "nothing waits to be asked");
+        reads.ask_again(11);
+        assert_eq!(reads.alive().collect::<Vec<_>>(), [ONE]);
+        let asked = reads.take_question(20).unwrap();
+        reads.answered(lost, 0);
+        assert!(reads.take_ready(100).is_empty(), "the answer to the lost question is too old");
+        reads.answered(asked, 5);
+        assert_eq!(reads.take_ready(5).len(), 1);
+    }
 }

@@ -82,7 +82,7 @@ impl Driver {
         let refusal = match convert::read(read, principal) {
             Err(error) => protocol::Refusal::Invalid { message: error.to_string() },
             Ok(read) => {
-                let question = Question { read: Some(read), seen, stale };
+                let question = Question { read: Some(read), seen, stale, alive: None };
                 let id = self.next_read();
                 if self.replica.handle_read(id, question).is_ok() {
                     self.waiting.insert(id, Waiting::Read { connection, correlation });

@@ -89,7 +89,11 @@ impl Driver {
 
     /// A session may be unknown here only because this replica lags: it catches up first.
     fn wait_for(&mut self, waiting: Waiting) {
-        let question = Question { read: None, seen: Step(0), stale: false };
+        let alive = match waiting {
+            Waiting::Session { session, .. } | Waiting::Alive { session, .. } => Some(session),
+            Waiting::Read { .. } => None,
+        };
+        let question = Question { read: None, seen: Step(0), stale: false, alive };
         let id = self.next_read();
         if self.replica.handle_read(id, question).is_ok() {
             self.waiting.insert(id, waiting);
@@ -99,7 +103,6 @@ impl Driver {
     /// Answered when the leader has heard of it: the client counts its lease from when it asked.
     pub(super) fn keep_alive(&mut self, connection: ConnectionId, keep: &protocol::KeepAlive) {
         let session = SessionId(keep.session);
-        self.replica.handle_alive(session);
         self.wait_for(Waiting::Alive { connection, session, correlation: keep.correlation });
     }
 
