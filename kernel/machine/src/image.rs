@@ -14,7 +14,8 @@ use crate::{
     engine::Engine,
     machine::{Machine, Settings},
     names::Step,
-    state::{ClassStatus, State},
+    planted::PlantedBug,
+    state::{ClassStatus, Origin, State, Status},
     sum::{Kind, Sum},
     world::World,
 };
@@ -56,6 +57,9 @@ impl<E: Engine> Machine<E> {
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         assert!(self.is_between_entries(), "a snapshot is taken between entries");
+        if self.world.planted.has(PlantedBug::SnapshotMissesWaiter) {
+            return Snapshot { state: without_a_waiter(&self.world) };
+        }
         Snapshot { state: self.world.state.clone() }
     }
 
@@ -117,7 +121,9 @@ impl<E: Engine> Machine<E> {
             self.drop_activation(oldest);
         }
         self.forget_work();
+        let planted = self.world.planted;
         self.world = World::new(state);
+        self.world.planted = planted;
         self.pause_until_compiled();
         Ok(())
     }
@@ -208,6 +214,32 @@ impl Snapshot {
     pub fn state_hash(&self) -> Sum {
         state_hash(&self.state)
     }
+}
+
+/// The state as if one of those who wait had never come: a planted bug.
+fn without_a_waiter(world: &World) -> State {
+    let mut world = World::new(world.state.clone());
+    let mut requests =
+        world.state.invocations.iter().filter_map(|(id, found)| match found.origin {
+            Origin::Request { session, number } => Some((*id, session, number)),
+            Origin::Alarm(_) => None,
+        });
+    let Some((id, session, number)) = requests.next_back() else { return world.state };
+    let invocation = world.take_invocation(id).expect("it was just found");
+    let Status::Blocked(blocked) = &invocation.status else { return world.state };
+    world.leave_queue(&invocation.frame.object, &blocked.semaphore, blocked.ticket);
+    for alarm in invocation.deadline.into_iter().chain(blocked.timeout) {
+        world.drop_alarm(alarm);
+    }
+    for permit in invocation.permits {
+        if world.state.permits.contains_key(&permit) {
+            world.drop_permit(permit);
+        }
+    }
+    if let Some(session) = world.state.session_mut(&session) {
+        session.open.remove(&number);
+    }
+    world.state
 }
 
 fn state_hash(state: &State) -> Sum {

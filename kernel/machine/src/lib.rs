@@ -21,6 +21,7 @@ mod limits;
 mod machine;
 mod names;
 mod outcome;
+mod planted;
 mod query;
 mod read;
 pub mod scripted;
@@ -52,6 +53,7 @@ pub use crate::{
     outcome::{
         CallError, CancelReason, Forbidden, LimitExceeded, ModuleError, Outcome, Refusal, Trap,
     },
+    planted::{Planted, PlantedBug},
     query::{
         ClassView, InvocationView, ObjectSummary, ObjectView, PendingEvents, SemaphoreView,
         SessionView, TimerView,

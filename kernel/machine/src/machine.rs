@@ -26,6 +26,7 @@ use crate::{
     image::Snapshot,
     limits::Limits,
     names::{SessionId, Step, Time},
+    planted::PlantedBug,
     state::State,
     statistics::Statistics,
     steps::Task,
@@ -258,14 +259,18 @@ impl<E: Engine> Machine<E> {
 
     /// A batch of a ballot that is not the current one is void: no step, no stamp.
     fn begin_batch(&mut self, batch: Batch) {
+        let planted = self.world.planted;
         let state = &mut self.world.state;
-        if state.genesis.is_none() || batch.ballot != state.ballot {
+        let stale = batch.ballot != state.ballot && !planted.has(PlantedBug::StaleBatchCounts);
+        if state.genesis.is_none() || stale {
             self.statistics.void_batches += 1;
             self.outbox.push_back(Effect::BatchVoid);
             return;
         }
         // A leader's stamps rise; should one not, time still does, on every replica alike.
-        state.now = batch.stamp.max(state.now.after(1));
+        let least =
+            if planted.has(PlantedBug::TimeBackwards) { Time(0) } else { state.now.after(1) };
+        state.now = batch.stamp.max(least);
         self.alarms_open = true;
         self.statistics.batches += 1;
         self.commands = batch.commands.into();

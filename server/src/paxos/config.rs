@@ -3,6 +3,7 @@
 //! Invariant of a checked configuration: two or more members, distinct, with small ids from 1, this
 //! replica among them.
 
+use gesmas_machine::Planted;
 use omnipaxos::{ClusterConfig, OmniPaxosConfig, ServerConfig};
 
 use crate::log::Instance;
@@ -30,6 +31,8 @@ pub struct NodeConfig {
     pub priority: u32,
     /// All on, except in tests of the workarounds themselves.
     pub workarounds: Workarounds,
+    /// Nothing, except in tests of tests. What is planted here is planted in the whole replica.
+    pub planted: Planted,
 }
 
 impl NodeConfig {
@@ -44,6 +47,7 @@ impl NodeConfig {
             resend_ticks: 10,
             priority: 0,
             workarounds: Workarounds::ALL,
+            planted: Planted::default(),
         }
     }
 

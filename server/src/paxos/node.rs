@@ -23,6 +23,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use bytes::Bytes;
+use gesmas_machine::PlantedBug;
 use omnipaxos::OmniPaxos;
 use omnipaxos::messages::Message;
 
@@ -301,7 +302,9 @@ impl Node {
     pub fn take_late_messages(&mut self) -> Vec<PeerPaxosMessage> {
         assert_eq!(self.turn, Turn::Closing, "early messages are taken first");
         assert!(
-            self.stopped || !lock(&self.log).needs_sync(),
+            self.stopped
+                || self.config.planted.has(PlantedBug::AcknowledgedBeforeSync)
+                || !lock(&self.log).needs_sync(),
             "late messages wait until the log is durable"
         );
         self.turn = Turn::Open;
@@ -355,7 +358,9 @@ impl Node {
         max_entries: usize,
         max_bytes: u64,
     ) -> Result<Vec<(u64, Bytes)>, NodeError> {
-        let to = self.decided_index().min(from.saturating_add(max_entries as u64));
+        let undecided = self.config.planted.has(PlantedBug::AppliesUndecided);
+        let decided = if undecided { self.accepted_index() } else { self.decided_index() };
+        let to = decided.min(from.saturating_add(max_entries as u64));
         if from >= to {
             return Ok(Vec::new());
         }
@@ -404,8 +409,12 @@ fn build(
     log: &SharedLog,
     aside: &Aside,
 ) -> Result<OmniPaxos<LogEntry, InstanceStorage>, NodeError> {
-    let storage =
-        InstanceStorage { log: log.clone(), instance: config.instance(), aside: aside.clone() };
+    let storage = InstanceStorage {
+        log: log.clone(),
+        instance: config.instance(),
+        aside: aside.clone(),
+        planted: config.planted,
+    };
     let build = AssertUnwindSafe(|| config.for_omnipaxos().build(storage));
     match catch_unwind(build) {
         Ok(built) => Ok(built.expect("the configuration was checked")),

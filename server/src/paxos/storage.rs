@@ -12,6 +12,7 @@ use std::panic::resume_unwind;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
+use gesmas_machine::{Planted, PlantedBug};
 use omnipaxos::ballot_leader_election::Ballot as PaxosBallot;
 use omnipaxos::storage::{NoSnapshot, StopSign, Storage, StorageOp, StorageResult};
 
@@ -78,6 +79,7 @@ pub(crate) struct InstanceStorage {
     pub(crate) log: SharedLog,
     pub(crate) instance: Instance,
     pub(crate) aside: Aside,
+    pub(crate) planted: Planted,
 }
 
 impl InstanceStorage {
@@ -137,7 +139,8 @@ impl Storage<LogEntry> for InstanceStorage {
     fn set_promise(&mut self, ballot: PaxosBallot) -> StorageResult<()> {
         let ballot = to_record(ballot);
         // omnipaxos sets the promise that it has just read when it starts.
-        if self.log().promise(self.instance) != Some(ballot) {
+        let lost = self.planted.has(PlantedBug::VoteNotPersisted);
+        if !lost && self.log().promise(self.instance) != Some(ballot) {
             self.record(&Call::Promise(ballot));
         }
         Ok(())

@@ -12,7 +12,7 @@
 
 use std::collections::VecDeque;
 
-use gesmas_machine::{Ballot, Batch, Command, Engine, LogEntry, Time};
+use gesmas_machine::{Ballot, Batch, Command, Engine, LogEntry, PlantedBug, Time};
 
 use super::{
     FORWARD_BYTES, Replica, ReplicaError,
@@ -83,7 +83,10 @@ impl<E: Engine> Replica<E> {
                 self.piece_came(index, offset, total, bytes);
             }
             PeerMessage::AskReadPoint { round } => {
-                if self.is_leading() {
+                if self.is_leading() && self.has_planted(PlantedBug::ReadWithoutMajority) {
+                    let index = self.node.accepted_index();
+                    self.outgoing.push((from, PeerMessage::ReadPoint { round, index }));
+                } else if self.is_leading() {
                     self.read_points.ask(from, round, self.node.accepted_index());
                 }
             }
@@ -125,13 +128,16 @@ impl<E: Engine> Replica<E> {
             Role::Following => None,
             Role::Elected(own) | Role::Starting(own) | Role::Leading(own, _) => Some(*own),
         };
-        if known.is_some_and(|own| !leads || own != ballot) {
+        let goes_on = self.has_planted(PlantedBug::StaleBatchCounts);
+        if known.is_some_and(|own| !leads || own != ballot) && !goes_on {
             self.stop_leading();
         }
         if leads && matches!(self.leadership.role, Role::Following) {
             self.leadership.role = Role::Elected(ballot);
             self.leadership.clocks.forget_walls();
-            self.liveness.begin_to_lead();
+            if !self.has_planted(PlantedBug::StalledLeaderExpires) {
+                self.liveness.begin_to_lead();
+            }
         }
     }
 
@@ -189,6 +195,10 @@ impl<E: Engine> Replica<E> {
             return;
         }
         if let Some(round) = self.local_reads.take_question(self.now.monotonic) {
+            if self.has_planted(PlantedBug::ReadWithoutMajority) {
+                self.local_reads.answered(round, self.node.accepted_index());
+                return;
+            }
             self.read_points.ask(own, round, self.node.accepted_index());
         }
         if let Some(number) = self.read_points.begin() {
@@ -263,7 +273,10 @@ impl<E: Engine> Replica<E> {
             let Role::Leading(ballot, clock) = &mut self.leadership.role else {
                 return Ok(());
             };
-            let batch = Batch { ballot: *ballot, stamp: clock.stamp(self.now), commands };
+            let mut batch = Batch { ballot: *ballot, stamp: clock.stamp(self.now), commands };
+            if self.node.config().planted.has(PlantedBug::TimeBackwards) {
+                batch.stamp = Time(self.now.wall);
+            }
             if !self.append(&LogEntry::Batch(batch))? {
                 // The commands are lost here and come again: whoever has them as outstanding
                 // forwards them after a while, and ends of sessions are ordered again.

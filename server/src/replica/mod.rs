@@ -29,7 +29,7 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 use gesmas_machine::{
     Ballot, CodeHash, Command, DecodeError, Effect, Engine, JoinError, LogEntry, Machine, Outcome,
-    Progress, Refusal, SessionId,
+    PlantedBug, Progress, Refusal, SessionId,
 };
 
 use self::{
@@ -247,7 +247,9 @@ impl<E: Engine> Replica<E> {
             return Ok(());
         }
         self.node.tick()?;
-        self.liveness.tick(self.now.monotonic, self.majority());
+        if !self.has_planted(PlantedBug::StalledLeaderExpires) {
+            self.liveness.tick(self.now.monotonic, self.majority());
+        }
         let before = self.now.monotonic.saturating_sub(self.settings.resend_after);
         self.outstanding.resend_older(before);
         self.local_reads.ask_again(before);
@@ -556,6 +558,11 @@ impl<E: Engine> Replica<E> {
     fn peers(&self) -> Vec<u64> {
         let config = self.node.config();
         config.members.iter().copied().filter(|peer| *peer != config.replica).collect()
+    }
+
+    /// Whether tests have planted this bug.
+    pub(super) fn has_planted(&self, bug: PlantedBug) -> bool {
+        self.node.config().planted.has(bug)
     }
 
     fn majority(&self) -> usize {

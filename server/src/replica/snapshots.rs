@@ -20,7 +20,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use bytes::Bytes;
-use gesmas_machine::{Effect, Engine};
+use gesmas_machine::{Effect, Engine, PlantedBug};
 
 use super::{Output, Replica, ReplicaError, peer::PeerMessage};
 use crate::snapshot::{Done, Job, Loaded};
@@ -227,7 +227,8 @@ impl<E: Engine> Replica<E> {
         let Some((snapshot, waiting)) = self.machine.poll_snapshot() else {
             return;
         };
-        let index = self.applied - waiting as u64;
+        let skipped = u64::from(self.has_planted(PlantedBug::SnapshotSkipsEntry));
+        let index = self.applied - waiting as u64 + skipped;
         self.snapshots.since = 0;
         self.snapshots.due = self.settings.snapshot_bytes;
         if self.snapshots.held.newest.is_some_and(|newest| newest >= index) {
@@ -246,6 +247,7 @@ impl<E: Engine> Replica<E> {
         };
         // What the machine has yet to apply, and what a fetcher will need next, is kept.
         let needed = self.snapshots.pinned().unwrap_or(u64::MAX);
+        let wanted = if self.has_planted(PlantedBug::TrimTooFar) { u64::MAX } else { wanted };
         let index = wanted.min(self.applied).min(self.node.decided_index()).min(needed);
         if self.node.compact(index)? && index == wanted {
             self.snapshots.compact = None;

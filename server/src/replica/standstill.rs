@@ -8,7 +8,7 @@
 //! connections with peers must be made anew before it goes on with them.
 //! Not here: how the log notices that the disk is full.
 
-use gesmas_machine::Engine;
+use gesmas_machine::{Engine, PlantedBug};
 
 use super::{Replica, ReplicaError};
 use crate::{log::LogError, paxos, snapshot::Done};
@@ -66,6 +66,11 @@ impl<E: Engine> Replica<E> {
 
     /// Makes the turn durable. False when there is no room for it.
     pub(super) fn sync(&mut self) -> Result<bool, ReplicaError> {
+        let unsynced = self.has_planted(PlantedBug::AcknowledgedBeforeSync)
+            && !(self.now.monotonic / 20_000_000).is_multiple_of(16);
+        if unsynced {
+            return Ok(true);
+        }
         match paxos::sync(&self.log) {
             Ok(()) => Ok(true),
             Err(error @ LogError::NoRoom { .. }) => {

@@ -13,6 +13,7 @@ use crate::{
     machine::Machine,
     names::MethodName,
     outcome::{CallError, Forbidden, LimitExceeded, Outcome, Trap},
+    planted::PlantedBug,
     state::{Fault, Invocation, Journal, Origin},
     sum::{Kind, Sum},
 };
@@ -135,16 +136,22 @@ impl<E: Engine> Machine<E> {
     pub(crate) fn undo(&mut self, invocation: &Invocation, segment: &Segment) {
         self.statistics.undone_segments += 1;
         self.world.undo_to(segment.savepoint);
-        if let Some(semaphore) = &segment.grant {
+        let lost = self.world.planted.has(PlantedBug::PermitLostOnUndo);
+        if let (Some(semaphore), false) = (&segment.grant, lost) {
             self.world.pass_on(&invocation.frame.object, semaphore);
         }
     }
 
     /// Gives back what an invocation owns and tells its caller.
     pub(crate) fn end_invocation(&mut self, invocation: &mut Invocation, outcome: Outcome) {
+        let lost = self.world.planted.has(PlantedBug::PermitLostOnCancel);
         for permit in std::mem::take(&mut invocation.permits).into_iter().rev() {
             let owned = self.world.state.permits.get(&permit);
             if owned.is_some_and(|owned| owned.holder == Holder::Invocation(invocation.id)) {
+                if lost && invocation.cancelled.is_some() {
+                    self.world.drop_permit(permit);
+                    continue;
+                }
                 self.world.release(permit);
             }
         }

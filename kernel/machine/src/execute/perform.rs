@@ -12,6 +12,7 @@ use crate::{
     machine::Machine,
     names::{AlarmId, MethodName, SessionId, Time},
     outcome::{Forbidden, Trap},
+    planted::PlantedBug,
     state::{AlarmAction, Blocked, Invocation, Origin},
     world::{World, store},
 };
@@ -126,7 +127,8 @@ impl<E: Engine> Machine<E> {
         let semaphores = &self.world.state.objects[object].semaphores;
         Ok(match call {
             HostCall::V { semaphore, count } => {
-                self.world.give(object, &semaphore, count)?;
+                let twice = self.world.planted.has(PlantedBug::VTwice);
+                self.world.give(object, &semaphore, if twice { count * 2 } else { count })?;
                 Answer::Unit
             }
             HostCall::Release { permit } => {
@@ -238,7 +240,8 @@ impl<E: Engine> Machine<E> {
             HostCall::Object => Answer::Text(invocation.frame.object.name.as_str().into()),
             HostCall::Token => {
                 let token = state.next.token;
-                state.next.token += 1;
+                let repeats = self.world.planted.has(PlantedBug::TokenRepeats);
+                state.next.token += u64::from(!(repeats && state.step.0.is_multiple_of(8)));
                 Answer::Number(token)
             }
             HostCall::Log { level, mut text } => {

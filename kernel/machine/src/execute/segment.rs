@@ -12,6 +12,7 @@ use crate::{
     machine::Machine,
     names::InvocationId,
     outcome::{LimitExceeded, Trap},
+    planted::PlantedBug,
     state::{Blocked, Invocation, Origin, Status, WakeUp, checksum},
     world::{Savepoint, World},
 };
@@ -120,12 +121,17 @@ impl<E: Engine> Machine<E> {
         segment: &Segment,
         call: HostCall,
     ) -> Result<Performed, Trap> {
+        let planted = self.world.planted;
         // A clean-up cannot block, so that nothing of it is ever replayed.
         let recorded = invocation.cancelled.is_none()
-            && matches!(segment.kind, MethodKind::Update | MethodKind::Handler);
+            && matches!(segment.kind, MethodKind::Update | MethodKind::Handler)
+            && !(planted.has(PlantedBug::JournalSkipsCall) && matches!(call, HostCall::Token));
+        let forgotten =
+            planted.has(PlantedBug::JournalForgetsAnswer) && matches!(call, HostCall::Token);
         let checksum = if recorded { checksum(&call) } else { 0 };
         let performed = self.perform(invocation, segment, call, checksum)?;
         if let (true, Performed::Answer(answer)) = (recorded, &performed) {
+            let answer = if forgotten { &Answer::Number(0) } else { answer };
             self.record_answer(invocation, checksum, answer)?;
         }
         Ok(performed)
@@ -190,6 +196,9 @@ impl<E: Engine> Machine<E> {
     ) -> Turn {
         let (answer, blocked) = match wake_up {
             WakeUp::Granted(blocked) => (self.use_grant(invocation, &blocked), blocked),
+            WakeUp::TimedOut(blocked) if self.world.planted.has(PlantedBug::TimeoutGrants) => {
+                (Ok(PAnswer::Granted), blocked)
+            }
             WakeUp::TimedOut(blocked) => (Ok(PAnswer::TimedOut), blocked),
             WakeUp::Cancelled(blocked) => (Ok(PAnswer::Cancelled), blocked),
         };

@@ -6,12 +6,13 @@
 //! Invariant: a request that is refused changes nothing; one that is admitted gets one reply.
 
 use crate::{
-    command::{Place, Request, RequestBody},
+    command::{Acknowledged, Place, Request, RequestBody},
     effect::Effect,
     engine::Engine,
     limits::within,
     machine::Machine,
     outcome::{CallError, Refusal},
+    planted::PlantedBug,
     state::{ClassStatus, Session},
 };
 
@@ -70,7 +71,7 @@ impl<E: Engine> Machine<E> {
         let last = session.last_admitted;
         if place.number > last {
             let next = place.previous == last;
-            return if next {
+            return if next || self.world.planted.has(PlantedBug::AdmissionIgnoresOrder) {
                 Standing::Next
             } else {
                 Standing::Refused(Refusal::OutOfOrder { last })
@@ -80,6 +81,11 @@ impl<E: Engine> Machine<E> {
             return Standing::Open;
         }
         match session.replies.get(&place.number) {
+            Some(_) if place.number == last && self.world.planted.has(PlantedBug::DoubleApply) => {
+                let replies = vec![(last, last)];
+                self.world.acknowledge(place.session, &Acknowledged { replies, events: 0 });
+                Standing::Next
+            }
             Some(reply) => {
                 self.world.staged.push(Effect::Reply {
                     session: place.session,

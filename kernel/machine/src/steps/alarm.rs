@@ -4,6 +4,7 @@ use crate::{
     engine::Engine,
     machine::Machine,
     names::AlarmId,
+    planted::PlantedBug,
     state::{Alarm, AlarmAction},
 };
 
@@ -12,7 +13,12 @@ impl<E: Engine> Machine<E> {
         match alarm.action {
             AlarmAction::Deadline(invocation) => self.deadline(invocation),
             AlarmAction::WaitTimeout(invocation) => self.wait_timeout(invocation),
-            AlarmAction::Handler { .. } => self.ring(id, alarm),
+            AlarmAction::Handler { .. } => {
+                if self.world.planted.has(PlantedBug::TimerTwice) {
+                    self.ring(id, alarm.clone());
+                }
+                self.ring(id, alarm);
+            }
         }
     }
 }

@@ -8,6 +8,7 @@ use crate::{
     machine::Machine,
     names::{AlarmId, InvocationId, MethodName, ObjectName},
     outcome::CallError,
+    planted::PlantedBug,
     state::{AlarmAction, Frame, Invocation, Journal, Open, Origin, Running, Status},
     sum::Sum,
 };
@@ -38,7 +39,8 @@ impl<E: Engine> Machine<E> {
         let origin = Origin::Request { session: place.session, number: place.number };
         let mut invocation = self.new_invocation(id, origin, principal, call);
         invocation.detached = detached;
-        if let (Some(time_left), false) = (time_left, detached) {
+        let forgotten = self.world.planted.has(PlantedBug::DeadlineForgotten);
+        if let (Some(time_left), false) = (time_left, detached || forgotten) {
             let due = self.world.due_after(time_left);
             let action = AlarmAction::Deadline(invocation.id);
             let deadline = self.world.make_alarm(&invocation.frame.object, due, action);

@@ -9,6 +9,7 @@ use crate::{
     machine::Machine,
     names::InvocationId,
     outcome::{CallError, CancelReason},
+    planted::PlantedBug,
     state::{Blocked, Open, Status, WakeUp},
     steps::admission::Standing,
 };
@@ -89,7 +90,9 @@ impl<E: Engine> Machine<E> {
         let object = invocation.frame.object.clone();
         let blocked = match std::mem::replace(&mut invocation.status, Status::Running) {
             Status::Blocked(blocked) => {
-                self.world.leave_queue(&object, &blocked.semaphore, blocked.ticket);
+                if !self.world.planted.has(PlantedBug::CancelledStaysQueued) {
+                    self.world.leave_queue(&object, &blocked.semaphore, blocked.ticket);
+                }
                 if let Some(timeout) = blocked.timeout {
                     self.world.drop_alarm(timeout);
                 }

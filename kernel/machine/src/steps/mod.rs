@@ -18,6 +18,7 @@ use crate::{
     machine::Machine,
     names::{AlarmId, InvocationId, ObjectName, PermitId, SessionId},
     outcome::Refusal,
+    planted::PlantedBug,
 };
 
 /// A piece of a command that ends many invocations at once, done when its turn comes, so that such
@@ -42,7 +43,11 @@ impl<E: Engine> Machine<E> {
         match task {
             Task::CleanUp(invocation) => self.go_on(invocation),
             Task::Release(permit) => {
-                self.world.release(permit);
+                if self.world.planted.has(PlantedBug::PermitLostWithSession) {
+                    self.world.drop_permit(permit);
+                } else {
+                    self.world.release(permit);
+                }
                 self.world.commit();
             }
             Task::Ring(watch) => {

@@ -14,6 +14,7 @@ use crate::{
     machine::Machine,
     names::{InvocationId, SessionId},
     outcome::{CallError, CancelReason, Refusal},
+    planted::PlantedBug,
     state::{AlarmAction, Open, Session},
     steps::{Call, Task},
 };
@@ -61,7 +62,11 @@ impl<E: Engine> Machine<E> {
         self.world.state.nonces.remove(&session.nonce);
         self.world.staged.push(Effect::SessionOver { session: id, reason });
 
-        for (number, open) in session.open {
+        let mut open: Vec<_> = session.open.into_iter().collect();
+        if self.world.planted.has(PlantedBug::HashMapOrder) {
+            open.sort_by_key(|(number, _)| self.world.planted.disordered(*number));
+        }
+        for (number, open) in open {
             match open {
                 Open::Invocation(waiter) if self.is_detached(waiter) => {}
                 Open::Invocation(waiter) => {

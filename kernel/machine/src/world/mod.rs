@@ -25,6 +25,7 @@ use crate::{
     effect::Effect,
     names::{InvocationId, ObjectName},
     outcome::{LimitExceeded, Trap},
+    planted::Planted,
     state::{Invocation, State, Status},
     sum::Sum,
 };
@@ -39,6 +40,8 @@ pub(crate) struct World {
     pub(crate) staged: Vec<Effect>,
     /// Objects that the current step touched and that may vanish at its end.
     pub(crate) touched: BTreeSet<ObjectName>,
+    /// Nothing, except in tests of tests.
+    pub(crate) planted: Planted,
     undo: Vec<Undo>,
 }
 
@@ -50,6 +53,7 @@ impl World {
             ready: VecDeque::new(),
             staged: Vec::new(),
             touched: BTreeSet::new(),
+            planted: Planted::default(),
             undo: Vec::new(),
         }
     }

@@ -12,6 +12,7 @@ use crate::{
     limits::within,
     names::{InvocationId, ObjectName, PermitId},
     outcome::Trap,
+    planted::PlantedBug,
     state::{Blocked, Permit, Status, WakeUp, permit_sum, waiter_sum},
     sum::Sum,
     world::{World, undo::Undo},
@@ -95,7 +96,9 @@ impl World {
         name: &[u8],
         mut permits: u64,
     ) -> Result<(), Trap> {
-        while permits > 0 && self.hand_to_head(object, name) {
+        let loses =
+            self.planted.has(PlantedBug::LostWakeUp) && self.state.step.0.is_multiple_of(16);
+        while permits > 0 && !loses && self.hand_to_head(object, name) {
             permits -= 1;
         }
         if permits == 0 {
@@ -126,10 +129,19 @@ impl World {
     /// Hands a permit to the head of the queue: it goes to the tail of the ready list.
     fn hand_to_head(&mut self, object: &ObjectName, name: &[u8]) -> bool {
         let semaphore = self.state.objects[object].semaphores.get(name);
-        let Some(&(ticket, id)) = semaphore.and_then(|semaphore| semaphore.waiters.get_min())
-        else {
+        let barging = self.planted.has(PlantedBug::Barging);
+        let head = semaphore.and_then(|semaphore| match barging {
+            false => semaphore.waiters.get_min(),
+            true => semaphore.waiters.get_max(),
+        });
+        let Some(&(ticket, id)) = head else {
             return false;
         };
+        let stayed = self.planted.has(PlantedBug::CancelledStaysQueued);
+        if stayed && !self.state.invocations.contains_key(&id) {
+            self.leave_queue(object, name, ticket);
+            return true;
+        }
         self.remember_semaphore(object, name);
         let mut invocation = self.take_invocation(id).expect("a waiter is an invocation");
         let Status::Blocked(blocked) = invocation.status else {
@@ -215,6 +227,9 @@ impl World {
         self.drop_permit(id);
         self.record(Undo::PermitGone(id, permit.clone()));
         self.pass_on(&permit.object, &permit.semaphore);
+        if self.planted.has(PlantedBug::ReleaseTwice) {
+            self.pass_on(&permit.object, &permit.semaphore);
+        }
         true
     }
 

@@ -7,6 +7,7 @@ use crate::{
     limits::within,
     names::SessionId,
     outcome::{Outcome, Trap},
+    planted::PlantedBug,
     state::{Event, StoredReply},
     sum::Sum,
     world::{World, undo::Undo},
@@ -84,6 +85,10 @@ impl World {
         assert!(twice.is_none(), "a request ends once");
         self.state.adjust_session(id, Sum::default(), sum);
         self.staged.push(Effect::Reply { session: id, number, position, outcome });
+        if self.planted.has(PlantedBug::ReplyNotKept) {
+            let replies = vec![(number, number)];
+            self.acknowledge(id, &crate::Acknowledged { replies, events: 0 });
+        }
     }
 
     /// Forgets replies and events that the client has received.

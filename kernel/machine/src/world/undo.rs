@@ -10,6 +10,7 @@ use imbl::OrdMap;
 use crate::{
     effect::Effect,
     names::{AlarmId, InvocationId, ObjectName, PermitId, SessionId},
+    planted::PlantedBug,
     state::{Alarm, Blocked, Entry, Event, Object, Permit, Semaphore, Status},
     sum::Sum,
     world::World,
@@ -72,6 +73,9 @@ impl World {
             let inverse = self.undo.pop().expect("the log is longer than the savepoint");
             self.apply(inverse);
         }
+        if self.planted.has(PlantedBug::UndoKeepsEffects) {
+            return;
+        }
         let kept = self.staged.split_off(savepoint.staged);
         self.staged.extend(kept.into_iter().filter(|effect| matches!(effect, Effect::Log { .. })));
     }
@@ -82,6 +86,8 @@ impl World {
 
     fn apply(&mut self, inverse: Undo) {
         match inverse {
+            Undo::Semaphore { .. } if self.planted.has(PlantedBug::UndoForgetsSemaphore) => {}
+            Undo::Entry { .. } if self.planted.has(PlantedBug::UndoForgetsEntry) => {}
             Undo::Entry { object, key, old } => {
                 self.replace_entry(&object, key, old);
             }

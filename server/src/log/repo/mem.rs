@@ -34,6 +34,8 @@ struct Disk {
     locked: bool,
     generation: u64,
     steps_left: Option<u64>,
+    /// Whether there is no room for another file.
+    full: bool,
     syncs: u64,
 }
 
@@ -92,6 +94,11 @@ impl MemDisk {
     /// Lets everything fail after `steps` further steps, as if the power had gone there.
     pub fn fail_after(&self, steps: u64) {
         self.disk().steps_left = Some(steps);
+    }
+
+    /// Whether there is room for another file from now on.
+    pub fn set_full(&self, full: bool) {
+        self.disk().full = full;
     }
 
     /// How often anything was made durable, to check that a turn costs one sync.
@@ -236,6 +243,9 @@ impl Repo for MemRepo {
         current[..header.len()].copy_from_slice(header);
         // The temporary file is written and synced; a power cut here leaves nothing that counts.
         self.step(Action::Create, file, |disk| {
+            if disk.full {
+                return Err(io::ErrorKind::StorageFull.into());
+            }
             disk.syncs += 1;
             Ok(())
         })?;
