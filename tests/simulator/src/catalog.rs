@@ -18,6 +18,8 @@ pub(crate) struct Call {
     pub(crate) arguments: Vec<u8>,
     /// What the workload knows the call by.
     pub(crate) key: u64,
+    /// Its deadline.
+    pub(crate) time_left: Option<u64>,
 }
 
 /// See the file's head.
@@ -27,12 +29,13 @@ pub(crate) struct Catalog {
     signatures: BTreeMap<(ClassName, String), u64>,
 }
 
-fn classes() -> [NativeClass; 4] {
+fn classes() -> [NativeClass; 5] {
     [
         gesmas_barrier::Barrier::native(),
         gesmas_counter::Counter::native(),
         gesmas_lock::Lock::native(),
         gesmas_queue::Queue::native(),
+        crate::yard::Yard::native(),
     ]
 }
 

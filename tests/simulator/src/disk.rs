@@ -100,6 +100,11 @@ impl Disk {
         true
     }
 
+    /// Whether there is room for another file of the log from now on.
+    pub(crate) fn set_full(&self, full: bool) {
+        self.disk.set_full(full);
+    }
+
     /// The power fails after some further steps on the disk.
     pub(crate) fn fail_after(&self, steps: u64) {
         self.disk.fail_after(steps);

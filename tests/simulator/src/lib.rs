@@ -3,7 +3,8 @@
 //! Real replicas (Paxos node, durable log, kernel, native engine) run against simulated disks, a
 //! simulated network and simulated clients, in virtual time; a seed decides everything. Faults
 //! happen, then stop for a majority, then for all; checkers watch throughout, and everything that is
-//! pending must end. Faults can be planted in the surroundings to prove that a checker notices.
+//! pending must end. Faults of the surroundings and bugs of the product can be planted to prove that a
+//! checker notices.
 //! Not here: sockets, threads and frames' checksums, which `tests/cluster` runs on real processes.
 
 mod catalog;
@@ -14,15 +15,20 @@ mod disk;
 mod messages;
 mod network;
 mod options;
+mod planted;
 mod prng;
+mod progress;
 mod run;
 mod schedule;
 mod trace;
 mod verdict;
 mod workloads;
+pub mod yard;
 
 pub use crate::{
     options::{Options, Plant},
+    planted::{Notice, notice},
+    progress::Progress,
     run::{run_seed, run_seeds},
-    verdict::{Counts, Verdict, Violation},
+    verdict::{Counts, FAULTS, MARKS, Verdict, Violation},
 };

@@ -1,6 +1,9 @@
-//! What a run is of: a seed, and perhaps a planted fault.
+//! What a run is of: a seed, perhaps something that is planted, and who judges.
 
-/// A fault that is planted in the simulated surroundings, to prove that a checker notices it.
+use gesmas_machine::PlantedBug;
+
+/// What is planted to prove that a checker notices it: a fault of the simulated surroundings, or a
+/// bug of the product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Plant {
     /// `sync` does nothing, and power cuts lose all that was not synced.
@@ -24,11 +27,13 @@ pub enum Plant {
     EarlyAcknowledgement,
     /// Clients send requests that have not been answered under new numbers.
     Renumbering,
+    /// A bug of the product.
+    Bug(PlantedBug),
 }
 
 impl Plant {
-    /// All of them.
-    pub const ALL: [Self; 10] = [
+    /// The faults of the surroundings.
+    pub const FAULTS: [Self; 10] = [
         Self::LyingSync,
         Self::ForgetfulDisk,
         Self::SilentLoss,
@@ -41,10 +46,35 @@ impl Plant {
         Self::Renumbering,
     ];
 
-    /// The plant of this name, as `{:?}` prints it.
+    /// All plants.
+    #[must_use]
+    pub fn all() -> Vec<Self> {
+        let bugs = PlantedBug::ALL.iter().map(|bug| Self::Bug(*bug));
+        Self::FAULTS.into_iter().chain(bugs).collect()
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> String {
+        match self {
+            Self::Bug(bug) => format!("{bug:?}"),
+            fault => format!("{fault:?}"),
+        }
+    }
+
+    /// The plant of this name.
     #[must_use]
     pub fn find(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|plant| format!("{plant:?}") == name)
+        Self::all().into_iter().find(|plant| plant.name() == name)
+    }
+
+    /// The bug of the product, if it is one.
+    #[must_use]
+    pub fn bug(self) -> Option<PlantedBug> {
+        match self {
+            Self::Bug(bug) => Some(bug),
+            _ => None,
+        }
     }
 }
 
@@ -53,8 +83,11 @@ impl Plant {
 pub struct Options {
     /// Everything is drawn from it.
     pub seed: u64,
-    /// A planted fault.
+    /// What is planted.
     pub plant: Option<Plant>,
+    /// Only checkers that see what clients see take part: logs and states are not compared, states
+    /// not recomputed, and nothing is asked of replicas but answers.
+    pub outside: bool,
     /// Whether to keep the last events in words.
     pub in_words: bool,
 }
@@ -63,6 +96,6 @@ impl Options {
     /// A plain run of a seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
-        Self { seed, plant: None, in_words: false }
+        Self { seed, plant: None, outside: false, in_words: false }
     }
 }

@@ -14,7 +14,7 @@ use std::{
 
 use crate::{
     cluster::Cluster,
-    options::{Options, Plant},
+    options::Options,
     verdict::{Verdict, Violation},
 };
 
@@ -46,12 +46,12 @@ pub fn run_seed(options: Options) -> Verdict {
     Verdict { seed: options.seed, violation, digest, counts, words }
 }
 
-/// Runs `number` seeds from `first` on in as many threads as there are processors; `each` hears of
+/// Runs like `common` `number` seeds from `first` on in as many threads as there are processors; `each` hears of
 /// every one, in any order, and stops the run by returning false.
 pub fn run_seeds(
     first: u64,
     number: u64,
-    plant: Option<Plant>,
+    common: Options,
     each: &(dyn Fn(&Verdict) -> bool + Sync),
 ) {
     let next = AtomicU64::new(0);
@@ -65,7 +65,7 @@ pub fn run_seeds(
                     if at >= number {
                         return;
                     }
-                    let options = Options { plant, ..Options::new(first + at) };
+                    let options = Options { seed: first + at, ..common };
                     let verdict = run_seed(options);
                     let _one_at_a_time = reports.lock().expect("no report panics");
                     if !each(&verdict) {

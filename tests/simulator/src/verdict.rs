@@ -18,6 +18,18 @@ impl Violation {
     }
 }
 
+/// Checkers that see more than clients do, or are the product's own.
+const INSIDE: [&str; 7] =
+    ["panic", "one log", "one state", "sound state", "peers", "recovery", "availability"];
+
+impl Violation {
+    /// Whether clients alone could have noticed.
+    #[must_use]
+    pub fn is_seen_by_clients(&self) -> bool {
+        !INSIDE.contains(&self.checker)
+    }
+}
+
 impl fmt::Display for Violation {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}: {}", self.checker, self.message)
@@ -50,6 +62,15 @@ macro_rules! counts {
                 $(self.$name += other.$name;)*
             }
 
+            /// Sets one by its name. False when there is none of that name.
+            pub fn set(&mut self, name: &str, count: u64) -> bool {
+                match name {
+                    $(stringify!($name) => self.$name = count,)*
+                    _ => return false,
+                }
+                true
+            }
+
             /// All of them by name.
             #[must_use]
             pub fn named(&self) -> Vec<(&'static str, u64)> {
@@ -66,6 +87,22 @@ counts! {
     drain_ms,
     /// Entries decided.
     entries,
+    /// Commands ordered.
+    commands,
+    /// Invocations that blocked.
+    blocked,
+    /// Requests that were ordered more than once.
+    ordered_again,
+    /// And by different leaders.
+    ordered_by_two_leaders,
+    /// Batches of leaders that were deposed.
+    void_batches,
+    /// Batches in which a waiting call was cancelled and another got its permit.
+    cancels_beside_grants,
+    /// Segments that were undone.
+    undone_segments,
+    /// Leaders that were lost while calls were suspended.
+    leaders_lost_with_waiters,
     /// Pieces of work of the machines that were compared between replicas.
     compared_states,
     /// Frames between replicas.
@@ -106,10 +143,20 @@ counts! {
     damaged_snapshots,
     /// Starts without a snapshot that reaches the log.
     starts_starving,
+    /// Disks that were full for a while.
+    full_disks,
+    /// Replicas that stood still for that.
+    standstills,
     /// Disks that were lost.
     lost_disks,
+    /// Starts from a snapshot with suspended calls.
+    restored_with_waiters,
+    /// Snapshots got from peers with suspended calls.
+    installed_with_waiters,
     /// Suspended calls that were rebuilt from their journals.
     rebuilt,
+    /// Suspended calls whose instances were dropped.
+    parked,
     /// Pauses of replicas.
     pauses,
     /// Jumps of wall clocks.
@@ -132,6 +179,54 @@ counts! {
     client_silences,
     /// Clients that went to another replica.
     client_moves,
+}
+
+/// Rare events that many runs together must have seen, each at least once.
+pub const MARKS: [&str; 17] = [
+    "ordered_by_two_leaders",
+    "cancels_beside_grants",
+    "undone_segments",
+    "leaders_lost_with_waiters",
+    "snapshots_with_waiters",
+    "installed_with_waiters",
+    "restored_with_waiters",
+    "parked",
+    "rebuilt",
+    "damaged_snapshots",
+    "starts_starving",
+    "lost_disks",
+    "standstills",
+    "crashes_in_turn",
+    "power_cuts",
+    "expired_sessions",
+    "closed_sessions",
+];
+
+/// Faults that happened, by kind.
+pub const FAULTS: [&str; 15] = [
+    "crashes",
+    "crashes_in_turn",
+    "power_cuts",
+    "damaged_snapshots",
+    "full_disks",
+    "lost_disks",
+    "pauses",
+    "clock_jumps",
+    "link_breaks",
+    "clogs",
+    "splits",
+    "one_way_splits",
+    "lost_messages",
+    "doubled_messages",
+    "client_deaths",
+];
+
+impl Counts {
+    /// Those of these names.
+    #[must_use]
+    pub fn of(&self, names: &[&str]) -> Vec<(&'static str, u64)> {
+        self.named().into_iter().filter(|(name, _)| names.contains(name)).collect()
+    }
 }
 
 /// How a run went.

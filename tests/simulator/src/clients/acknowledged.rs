@@ -13,6 +13,8 @@ pub(super) struct Received {
     all_to: u64,
     /// And these.
     more: BTreeSet<u64>,
+    /// Number of the last event.
+    pub(super) events: u64,
 }
 
 impl Received {
@@ -39,7 +41,7 @@ impl Received {
                 _ => replies.push((number, number)),
             }
         }
-        Acknowledged { replies, events: 0 }
+        Acknowledged { replies, events: self.events }
     }
 }
 

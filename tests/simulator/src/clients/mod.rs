@@ -47,6 +47,10 @@ pub(crate) struct Surroundings<'a> {
     /// Whether calls that may starve are to be given up.
     pub(crate) giving_up: bool,
     pub(crate) plant: Option<Plant>,
+    /// Whether the cluster has been in order for long enough to demand everything of it.
+    pub(crate) in_order: bool,
+    /// Whether clients alone judge.
+    pub(crate) outside: bool,
 }
 
 /// Where a client is with its session.
@@ -96,11 +100,21 @@ impl Client {
         }
     }
 
+    /// Methods of its calls that wait and were not given up.
+    pub(crate) fn waiting(&self) -> Vec<&'static str> {
+        match &self.phase {
+            Phase::Opening { .. } => Vec::new(),
+            Phase::Open(session) => session.waiting().collect(),
+        }
+    }
+
     /// Whether nothing of it waits for an answer.
     pub(crate) fn is_at_rest(&self) -> bool {
         match &self.phase {
             Phase::Opening { .. } => false,
-            Phase::Open(session) => session.pending.is_empty() && session.reads.is_empty(),
+            Phase::Open(session) => {
+                session.pending.is_empty() && session.reads.is_empty() && !session.closing
+            }
         }
     }
 
@@ -184,6 +198,14 @@ impl Client {
     fn work(&mut self, around: &mut Surroundings<'_>, asks: &mut Vec<Ask>) {
         let now = around.facts.now;
         let Phase::Open(session) = &mut self.phase else { return };
+        session.closing |= !around.draining && around.prng.permille(2);
+        if session.closing {
+            let events = session.last_event();
+            asks.push(Ask::Close { session: session.id });
+            // Should the answer be lost, this one tells that the session is over.
+            asks.push(Ask::KeepAlive { session: session.id, asked: now, events });
+            return;
+        }
         if session.is_ready() {
             let open = session.pending.len();
             let (client, session_id) = (self.index, session.id);
@@ -199,8 +221,9 @@ impl Client {
                 session.add_read(self.next_read, call);
             }
         }
-        if around.giving_up && around.workload.may_starve() {
-            around.counts.cancels += session.give_up_all();
+        if around.giving_up {
+            let workload = &*around.workload;
+            around.counts.cancels += session.give_up(|call| workload.may_starve(call));
         } else if !around.draining && around.prng.permille(40) {
             around.counts.cancels += session.give_up_one(around.prng);
         }
@@ -214,7 +237,8 @@ impl Client {
         session.ask_due(now, self.index, self.seen, around.catalog, asks);
         if now.saturating_sub(self.kept_alive) > KEEP_ALIVE {
             self.kept_alive = now;
-            asks.push(Ask::KeepAlive { session: session.id });
+            let events = session.last_event();
+            asks.push(Ask::KeepAlive { session: session.id, asked: now, events });
         }
         if let Some(acknowledged) = session.take_acknowledgement(around.prng) {
             asks.push(Ask::Acknowledge { session: session.id, acknowledged });
@@ -230,10 +254,27 @@ impl Client {
         self.heard = now;
         match tell {
             Tell::Opened { nonce, session } => self.opened(nonce, session, around),
-            Tell::Alive | Tell::Busy => Ok(()),
-            Tell::Over { session, .. } if Some(session) == self.session() => {
-                self.lose_session(around)
+            Tell::Busy => Ok(()),
+            Tell::Away => {
+                self.move_on(around);
+                Ok(())
             }
+            Tell::Alive { session, asked } => {
+                if let Phase::Open(own) = &mut self.phase
+                    && own.id == session
+                {
+                    own.lease = own.lease.max(asked + self.timeout);
+                }
+                Ok(())
+            }
+            Tell::Event { session, number, payload } => {
+                let Phase::Open(own) = &mut self.phase else { return Ok(()) };
+                if own.id == session && own.take_event(number) {
+                    return around.workload.event(session, &payload);
+                }
+                Ok(())
+            }
+            Tell::Over { session, .. } if Some(session) == self.session() => self.over(around),
             Tell::Over { .. } => Ok(()),
             Tell::Reply { session, number, step, outcome } => {
                 self.replied(session, number, (step, &outcome), around)
@@ -252,6 +293,26 @@ impl Client {
                 self.read_replied(correlation, step, &result, around)
             }
         }
+    }
+
+    /// Its session is over. From when it last asked and was told that the session lives, the
+    /// service owes it a whole timeout.
+    fn over(&mut self, around: &mut Surroundings<'_>) -> Checked {
+        let now = around.facts.now;
+        if let Phase::Open(own) = &self.phase
+            && now < own.lease
+            && !own.closing
+        {
+            let (id, early) = (own.id, (own.lease - now) / MILLISECOND);
+            let message = format!("session {id} is over {early} ms before its lease");
+            return Err(Violation::new("sessions", message));
+        }
+        let closed = matches!(&self.phase, Phase::Open(own) if own.closing);
+        if around.in_order && around.outside && !closed {
+            let message = format!("{:?} of a living client is over", self.session());
+            return Err(Violation::new("sessions", message));
+        }
+        self.lose_session(around)
     }
 
     fn opened(

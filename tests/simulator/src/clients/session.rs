@@ -61,6 +61,10 @@ pub(super) struct Session {
     pub(super) reads: BTreeMap<u64, Asked>,
     received: Received,
     unacknowledged: bool,
+    /// Until when the service has promised that it lives.
+    pub(super) lease: u64,
+    /// Whether its client closes it.
+    pub(super) closing: bool,
 }
 
 impl Session {
@@ -73,6 +77,8 @@ impl Session {
             reads: BTreeMap::new(),
             received: Received::default(),
             unacknowledged: false,
+            lease: 0,
+            closing: false,
         }
     }
 
@@ -102,10 +108,11 @@ impl Session {
         self.reads.values_mut().for_each(|asked| asked.due = 0);
     }
 
-    /// Gives up everything; the number of requests that were not given up before.
-    pub(super) fn give_up_all(&mut self) -> u64 {
+    /// Gives up some calls; the number of those that were not given up before.
+    pub(super) fn give_up(&mut self, which: impl Fn(&Call) -> bool) -> u64 {
         let mut number = 0;
-        for pending in self.pending.values_mut().filter(|pending| pending.call.is_some()) {
+        let chosen = |pending: &&mut Pending| pending.call.as_ref().is_some_and(&which);
+        for pending in self.pending.values_mut().filter(chosen) {
             number += u64::from(!pending.given_up);
             if !pending.given_up {
                 pending.given_up = true;
@@ -144,7 +151,8 @@ impl Session {
                 Ask::Cancel { place, acknowledged }
             } else {
                 let body = pending.body.clone();
-                Ask::Request(Box::new(Request { place, acknowledged, time_left: None, body }))
+                let time_left = pending.call.as_ref().and_then(|call| call.time_left);
+                Ask::Request(Box::new(Request { place, acknowledged, time_left, body }))
             });
         }
         again
@@ -177,6 +185,27 @@ impl Session {
             let seen = asked.seen;
             asks.push(Ask::Read { session, correlation, read: Box::new(read), seen });
         }
+    }
+
+    /// Methods of the calls that wait and were not given up.
+    pub(super) fn waiting(&self) -> impl Iterator<Item = &'static str> + '_ {
+        let pending = self.pending.values().filter(|pending| !pending.given_up);
+        pending.filter_map(|pending| pending.call.as_ref()).map(|call| call.method)
+    }
+
+    /// Number of the last event that it has.
+    pub(super) fn last_event(&self) -> u64 {
+        self.received.events
+    }
+
+    /// Whether an event is the next; one that is not comes again.
+    pub(super) fn take_event(&mut self, number: u64) -> bool {
+        let is_next = number == self.received.events + 1;
+        if is_next {
+            self.received.events = number;
+            self.unacknowledged = true;
+        }
+        is_next
     }
 
     /// A request is answered; none when it had been before.

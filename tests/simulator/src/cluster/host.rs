@@ -6,6 +6,7 @@ use super::{Cluster, Event, process::Process, profile::Profile};
 use crate::{
     disk::Disk,
     options::Options,
+    schedule::SECOND,
     verdict::{Checked, Violation},
 };
 
@@ -37,6 +38,8 @@ pub(super) struct Host {
     pub(super) refused: bool,
     /// It stays down until it is allowed to start again.
     pub(super) kept_down: bool,
+    /// There is no room on its disk.
+    pub(super) full: bool,
 }
 
 impl Host {
@@ -56,6 +59,7 @@ impl Host {
             wiped: false,
             refused: false,
             kept_down: false,
+            full: false,
         }
     }
 
@@ -79,6 +83,12 @@ impl Host {
         )
     }
 
+    /// Whether there is room on its disk from now on.
+    pub(super) fn set_full(&mut self, full: bool) {
+        self.full = full;
+        self.disk.set_full(full);
+    }
+
     /// What its clocks say.
     pub(super) fn moment(&self, now: u64) -> Moment {
         Moment { monotonic: now - self.born, wall: self.wall + now }
@@ -96,13 +106,20 @@ impl Cluster {
         let moment = at.moment(now);
         let plant = self.options.plant;
         let started = Process::start(at.id, &at.disk, &self.profile, plant, moment, &self.history);
+        if self.hosts[host].full && started.is_err() {
+            // It cannot even make a log.
+            self.schedule.after(SECOND, Event::Start(host));
+            return Ok(());
+        }
         let process = started.map_err(|error| {
             Violation::new("recovery", format!("replica {} cannot start: {error}", host + 1))
         })?;
         self.counts.damaged_snapshots += process.damaged_snapshots;
         self.counts.starts_from_snapshot += u64::from(process.replica.applied() > 0);
+        let waits = process.replica.machine().statistics().blocked_now > 0;
+        self.counts.restored_with_waiters += u64::from(waits);
         self.counts.starts_starving += u64::from(process.replica.is_behind());
-        at.process = Some(process);
+        self.hosts[host].process = Some(process);
         self.trace.digest(&[4, now, host as u64]);
         self.trace.tell(now, || format!("replica {} starts", host + 1));
         self.schedule_turn(host);
@@ -130,7 +147,10 @@ impl Cluster {
         at.life += 1;
         at.paused_until = 0;
         at.turn_scheduled = false;
-        if at.process.is_some() {
+        if let Some(process) = &at.process {
+            let waits = process.replica.machine().statistics().blocked_now > 0;
+            let leads = process.replica.is_leading();
+            self.counts.leaders_lost_with_waiters += u64::from(leads && waits);
             at.disk.cut_power(&mut self.prng);
             at.process = None;
             self.counts.crashes += 1;

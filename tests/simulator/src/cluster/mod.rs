@@ -62,6 +62,7 @@ enum Event {
     ToReplica { replica: usize, connection: Connection, ask: Ask },
     ToClient { connection: Connection, tell: Tell },
     Wake(usize),
+    Room(usize),
     Fault,
     Audit,
     Check,
@@ -80,7 +81,7 @@ pub(crate) struct Cluster {
     links: Vec<Vec<Link>>,
     next_connection: u64,
     clients: Vec<Client>,
-    workloads: Vec<Box<dyn Workload>>,
+    workloads: [Box<dyn Workload>; workloads::NUMBER],
     history: History,
     replies: Replies,
     sessions: Sessions,
@@ -89,6 +90,8 @@ pub(crate) struct Cluster {
     planted: bool,
     /// When a replica in order last fetched a snapshot.
     behind: u64,
+    /// Whether it was looked whether calls wait that must not.
+    looked_for_stuck: bool,
 }
 
 impl Cluster {
@@ -119,13 +122,14 @@ impl Cluster {
             next_connection: 0,
             clients,
             workloads,
-            history: History::default(),
+            history: History::new(!options.outside),
             replies: Replies::default(),
             sessions: Sessions::default(),
             counts: Counts::default(),
             stage,
             planted: false,
             behind: 0,
+            looked_for_stuck: false,
         };
         cluster.schedule_first();
         cluster
@@ -164,9 +168,10 @@ impl Cluster {
 
     /// Digest, numbers and words of the run so far.
     pub(crate) fn result(&mut self) -> (u64, Counts, Vec<String>) {
-        self.history.count(&mut self.counts);
-        self.counts.virtual_ms = self.schedule.now() / MILLISECOND;
-        (self.trace.value(), self.counts, self.trace.words())
+        let mut counts = self.counts;
+        self.history.count(&mut counts);
+        counts.virtual_ms = self.schedule.now() / MILLISECOND;
+        (self.trace.value(), counts, self.trace.words())
     }
 
     fn happen(&mut self, event: Event) -> Checked {
@@ -197,6 +202,7 @@ impl Cluster {
             }
             Event::ToClient { connection, tell } => self.hear(connection, tell)?,
             Event::Wake(client) => self.wake(client)?,
+            Event::Room(host) => self.hosts[host].set_full(false),
             Event::Fault => self.fault()?,
             Event::Audit => self.audit()?,
             Event::Check => self.check()?,
@@ -288,6 +294,13 @@ impl Cluster {
             self.pump(host, to);
         }
         self.trace.tell(now, || format!("turn of {}: {}", host + 1, self.hosts[host].standing()));
+        if out.reconnect {
+            self.counts.standstills += 1;
+            for other in 0..self.hosts.len() {
+                self.links[other][host].break_off(&mut self.prng);
+                self.links[host][other].break_off(&mut self.prng);
+            }
+        }
         for effect in &out.effects {
             self.check_effect(host, effect)?;
         }
@@ -322,8 +335,9 @@ impl Cluster {
         if let Done::Piece { result: Ok(_), .. } = &done {
             self.counts.snapshot_pieces += 1;
         }
-        if let Done::Finished { result: Ok(_), .. } = &done {
+        if let Done::Finished { result: Ok(loaded), .. } = &done {
             self.counts.installed_snapshots += 1;
+            self.counts.installed_with_waiters += u64::from(loaded.snapshot.blocked() > 0);
         }
         if lives {
             self.input(host, Input::SnapshotDone(done));
@@ -333,17 +347,22 @@ impl Cluster {
     fn check_effect(&mut self, host: usize, effect: &Effect) -> Checked {
         let replica = host as u64 + 1;
         match effect {
-            Effect::Reply { session, number, position, outcome } => {
+            // Seen by clients alone, it is checked when a client hears of it.
+            Effect::Reply { session, number, position, outcome } if !self.options.outside => {
                 self.replies.said(replica, (*session, *number), position.step, outcome)?;
             }
             Effect::SessionOver { session, reason } => {
                 let now = self.schedule.now();
                 self.trace.tell(now, || format!("{replica}: session {session} is {reason:?}"));
-                if self.sessions.said_over(replica, *session, *reason)? {
+                let said = self.sessions.said_over(replica, *session, *reason);
+                if self.options.outside {
+                    return Ok(());
+                }
+                if said? {
                     self.session_over(*session, *reason)?;
                 }
             }
-            Effect::HandlerFailed { object, text } => {
+            Effect::HandlerFailed { object, text } if !self.options.outside => {
                 return Err(Violation::new("classes", format!("{object}: {text}")));
             }
             _ => {}
@@ -459,11 +478,16 @@ impl Cluster {
                 format!("session {session} is unknown, and it never ended")
             })?;
         }
+        if let (true, Tell::Reply { session, number, step, outcome }) =
+            (self.options.outside, &tell)
+        {
+            self.replies.said(0, (*session, *number), *step, outcome)?;
+        }
         self.with_client(client, |client, around| client.hear(tell, around))
     }
 
     fn wake(&mut self, client: usize) -> Checked {
-        let next = self.prng.between(20, 120) * MILLISECOND;
+        let next = self.prng.between(10, 60) * MILLISECOND;
         self.schedule.after(next, Event::Wake(client));
         let asks = self.with_client(client, Client::wake);
         for ask in asks {
@@ -480,6 +504,7 @@ impl Cluster {
         let replicas = self.replicas_for_clients();
         let now = self.schedule.now();
         let number = self.workloads.len();
+        let in_order = self.is_in_order();
         let mut around = Surroundings {
             prng: &mut self.prng,
             catalog: &self.catalog,
@@ -490,6 +515,8 @@ impl Cluster {
             draining: self.stage.is_draining(),
             giving_up: self.stage.gives_up(now),
             plant: self.options.plant,
+            in_order,
+            outside: self.options.outside,
         };
         act(&mut self.clients[client], &mut around)
     }
@@ -497,6 +524,9 @@ impl Cluster {
     /// Recomputes the state of every replica that is between entries.
     fn audit(&mut self) -> Checked {
         self.schedule.after(2 * SECOND, Event::Audit);
+        if self.options.outside {
+            return Ok(());
+        }
         for host in &self.hosts {
             let Some(process) = &host.process else { continue };
             let machine = process.replica.machine();

@@ -33,7 +33,8 @@ impl Cluster {
             22..25 => self.cut_all_power(),
             25..35 => self.pause(host),
             35..43 => self.jump(host),
-            43..56 => self.break_link(),
+            43..53 => self.break_link(),
+            53..56 => self.fill_disk(host),
             56..66 => self.clog(),
             66..76 => self.split(),
             76..85 => self.split_one_way(),
@@ -81,6 +82,15 @@ impl Cluster {
         self.hosts[host].doomed = true;
         let life = self.hosts[host].life;
         self.schedule.after(SECOND, Event::Crash { host, life });
+    }
+
+    /// There is no room on a disk for a while.
+    fn fill_disk(&mut self, host: usize) {
+        self.counts.full_disks += 1;
+        self.hosts[host].set_full(true);
+        let length = self.prng.between(100, 5_000) * MILLISECOND;
+        self.trace.tell(self.schedule.now(), || format!("the disk of {} is full", host + 1));
+        self.schedule.after(length, Event::Room(host));
     }
 
     fn cut_all_power(&mut self) {

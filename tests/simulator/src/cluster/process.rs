@@ -13,7 +13,9 @@ use gesmas::{
     snapshot::{Done, Job},
 };
 use gesmas_coroutine::NativeEngine;
-use gesmas_machine::{CodeHash, Command, Effect, Machine, Progress, SessionId, Settings, Step};
+use gesmas_machine::{
+    CodeHash, Command, Effect, Machine, Planted, PlantedBug, Progress, Settings, Step,
+};
 
 use super::{
     profile::Profile,
@@ -75,6 +77,25 @@ pub(super) struct Turn {
     pub(super) compile: Vec<CodeHash>,
     pub(super) jobs: Vec<Job>,
     pub(super) more: bool,
+    /// Connections with peers are to be made anew.
+    pub(super) reconnect: bool,
+}
+
+/// Workarounds of the node that a plant leaves on.
+fn workarounds(plant: Option<Plant>) -> Workarounds {
+    let all = Workarounds::ALL;
+    match plant {
+        Some(Plant::NoReturn) => Workarounds { return_from_outside: false, ..all },
+        Some(Plant::Bug(PlantedBug::StaleBatchCounts)) => {
+            Workarounds { append_only_while_leading: false, refuse_foreign_proposals: false, ..all }
+        }
+        _ => all,
+    }
+}
+
+fn planted(plant: Option<Plant>, replica: u64) -> Planted {
+    let bug = plant.and_then(Plant::bug);
+    bug.map_or_else(Planted::default, |bug| Planted::new(bug, replica))
 }
 
 /// See the file's head.
@@ -109,15 +130,14 @@ impl Process {
     ) -> Result<Self, ReplicaError> {
         let log = paxos::share(disk.open_log()?);
         let members: Vec<u64> = (1..=profile.replicas as u64).collect();
-        let workarounds =
-            Workarounds { return_from_outside: plant != Some(Plant::NoReturn), ..Workarounds::ALL };
-        let config = NodeConfig { workarounds, ..NodeConfig::new(1, 1, id, members) };
+        let (workarounds, planted) = (workarounds(plant), planted(plant, id));
+        let config = NodeConfig { workarounds, planted, ..NodeConfig::new(1, 1, id, members) };
         let node = Node::recover(config, &log)?;
         let settings = Settings { live_activations: profile.live_activations };
         let (newest, damaged) =
             disk.snapshots().newest().expect("a disk of this replica does not fail");
         let all = disk.snapshots().list().expect("a disk of this replica does not fail");
-        let (machine, held) = match newest {
+        let (mut machine, held) = match newest {
             None => (Machine::new(catalog::engine(), settings), Held::default()),
             Some(loaded) => {
                 let index = loaded.head.index;
@@ -126,6 +146,7 @@ impl Process {
                 (machine, Held { newest: Some(index), previous })
             }
         };
+        machine.plant(planted);
         let mut replica_settings = profile.settings(id);
         // Each life would give a new disk another number.
         replica_settings.disk = u128::from(now.wall) << 8 | u128::from(id);
@@ -162,6 +183,7 @@ impl Process {
         let progress = self.work(history)?;
         self.route(out);
         self.finish_turn(history, out)?;
+        out.reconnect = self.replica.take_reconnect();
         out.more = progress == Progress::More || !self.inbox.is_empty();
         Ok(())
     }
@@ -198,13 +220,16 @@ impl Process {
     fn work(&mut self, history: &mut History) -> Result<Progress, Stop> {
         let mut idle = false;
         for _ in 0..self.slice {
+            let before = self.replica.machine().statistics();
             if self.replica.machine_mut().run(1) != Progress::More {
                 idle = true;
                 break;
             }
-            history.state(self.id, self.pieces, self.state())?;
+            let is_new = history.state(self.id, self.pieces, self.state())?;
             self.pieces += 1;
             let machine = self.replica.machine();
+            let done = (before, machine.statistics());
+            history.note_work(is_new, done, machine.is_between_entries());
             if machine.is_between_entries() {
                 let index = self.replica.applied() - machine.backlog() as u64;
                 history.applied(self.id, index, self.pieces)?;
@@ -266,15 +291,23 @@ impl Process {
     }
 
     fn ask(&mut self, connection: Connection, ask: Ask, out: &mut Turn) {
+        if self.replica.stands_still() {
+            out.tells.push((connection, Tell::Away));
+            return;
+        }
         let ordered = match ask {
             Ask::Open { nonce, timeout } => {
                 self.router.open(nonce, connection);
                 let principal = format!("client-{}", connection.0);
                 self.replica.handle_command(Command::OpenSession { nonce, principal, timeout })
             }
-            Ask::KeepAlive { session } => {
-                self.keep_alive(connection, session, out);
-                Ok(())
+            Ask::KeepAlive { session, asked, events } => {
+                self.router.attach(session, connection);
+                let swallowed = self.plant == Some(Plant::SwallowedKeepAlives);
+                let alive = (!swallowed).then_some(session);
+                let wait = Waiting::Session { connection, session, asked, events };
+                let question = Question { read: None, seen: Step(0), stale: false, alive };
+                self.replica.handle_read(self.router.wait(wait), question)
             }
             Ask::Request(request) => {
                 self.router.attach(request.place.session, connection);
@@ -287,32 +320,20 @@ impl Process {
             Ask::Acknowledge { session, acknowledged } => {
                 self.replica.handle_command(Command::Acknowledge { session, acknowledged })
             }
+            Ask::Close { session } => {
+                self.router.attach(session, connection);
+                self.replica.handle_command(Command::CloseSession { session })
+            }
             Ask::Read { session, correlation, read, seen } => {
                 self.router.attach(session, connection);
                 let stale = self.plant == Some(Plant::StaleReads);
                 let id = self.router.wait(Waiting::Read { connection, correlation });
                 let seen = if stale { Step(0) } else { seen };
-                self.replica.handle_read(id, Question { read: Some(*read), seen, stale })
+                self.replica
+                    .handle_read(id, Question { read: Some(*read), seen, stale, alive: None })
             }
         };
         if ordered.is_err() {
-            out.tells.push((connection, Tell::Busy));
-        }
-    }
-
-    fn keep_alive(&mut self, connection: Connection, session: SessionId, out: &mut Turn) {
-        self.router.attach(session, connection);
-        if self.plant != Some(Plant::SwallowedKeepAlives) {
-            self.replica.handle_alive(session);
-        }
-        if self.replica.machine().last_admitted(session).is_some() {
-            out.tells.push((connection, Tell::Alive));
-            return;
-        }
-        // It may be unknown here only because this replica lags: it catches up first.
-        let id = self.router.wait(Waiting::Session { connection, session });
-        let question = Question { read: None, seen: Step(0), stale: false };
-        if self.replica.handle_read(id, question).is_err() {
             out.tells.push((connection, Tell::Busy));
         }
     }
@@ -335,15 +356,25 @@ impl Process {
                 // Clients ask again after a while, and get what their sessions hold.
                 Output::Replaced => {}
                 Output::CaughtUp { id } => {
-                    let waiting = self.router.take_waiting(id);
-                    if let Some(Waiting::Session { connection, session }) = waiting {
-                        let lives = self.replica.machine().last_admitted(session).is_some();
-                        let tell =
-                            if lives { Tell::Alive } else { Tell::Over { session, reason: None } };
-                        out.tells.push((connection, tell));
+                    if let Some(waiting) = self.router.take_waiting(id) {
+                        self.answer_keep_alive(&waiting, out);
                     }
                 }
             }
+        }
+    }
+
+    /// The leader has heard of the client. Events that the client lacks go along.
+    fn answer_keep_alive(&self, waiting: &Waiting, out: &mut Turn) {
+        let Waiting::Session { connection, session, asked, events } = *waiting else { return };
+        let machine = self.replica.machine();
+        if machine.last_admitted(session).is_none() {
+            out.tells.push((connection, Tell::Over { session, reason: None }));
+            return;
+        }
+        out.tells.push((connection, Tell::Alive { session, asked }));
+        for (number, _, payload) in machine.pending_events(session, events).events {
+            out.tells.push((connection, Tell::Event { session, number, payload }));
         }
     }
 
@@ -369,6 +400,10 @@ impl Process {
             Effect::Reply { session, number, position, outcome } => {
                 let (number, step, outcome) = (*number, position.step, outcome.clone());
                 (*session, Tell::Reply { session: *session, number, step, outcome })
+            }
+            Effect::Event { session, number, payload, .. } => {
+                let (number, payload) = (*number, payload.clone());
+                (*session, Tell::Event { session: *session, number, payload })
             }
             Effect::Refused { session, number, refusal } => {
                 let (number, refusal) = (*number, refusal.clone());

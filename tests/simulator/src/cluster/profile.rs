@@ -73,7 +73,7 @@ impl Profile {
         };
         Self {
             replicas: size(replicas),
-            clients: size(prng.between(8, 14)),
+            clients: size(prng.between(10, 16)),
             faults: prng.between(6, 16) * SECOND,
             pace: pick(prng, &[200, 600, 1_500, 3_000]) * MILLISECOND,
             lost: pick(prng, &[0, 10, 100, 300]),

@@ -14,8 +14,17 @@ pub(super) type Connection = (usize, u64);
 /// What a wait in the core is for.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Waiting {
-    Read { connection: Connection, correlation: u64 },
-    Session { connection: Connection, session: SessionId },
+    Read {
+        connection: Connection,
+        correlation: u64,
+    },
+    /// When a keep-alive was asked, and the last event that its client has.
+    Session {
+        connection: Connection,
+        session: SessionId,
+        asked: u64,
+        events: u64,
+    },
 }
 
 /// See the file's head.

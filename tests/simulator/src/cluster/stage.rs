@@ -10,10 +10,20 @@ use crate::{
     verdict::{Checked, Violation, demand},
 };
 
+/// Every run orders at least so many commands.
+const COMMANDS_LEAST: u64 = 1_000;
+/// Of which so many block.
+const BLOCKED_LEAST: u64 = 100;
+/// As long as faults last no longer than this for it.
+const FAULTS_LONGER: u64 = 120 * SECOND;
 /// A majority in order has a leader by then: ten election timeouts.
 const LEADER_BOUND: u64 = 10 * ELECTION_TICKS * TICK;
 /// Clients give up what may starve.
 const GIVE_UP: u64 = 5 * SECOND;
+/// So long before that it is looked which calls wait.
+const STUCK_BEFORE: u64 = 200 * MILLISECOND;
+/// If all were in order for so long.
+const STUCK_AFTER: u64 = 4 * SECOND;
 /// The least length of the drain, longer than the timeout of any session.
 const DRAIN_LEAST: u64 = 9 * SECOND;
 /// Nothing is pending by then.
@@ -84,7 +94,9 @@ impl Cluster {
         let now = self.schedule.now();
         self.schedule.after(50 * MILLISECOND, Event::Check);
         match &self.stage {
-            Stage::Faults { until } if *until <= now => self.begin_drain(),
+            Stage::Faults { until } if *until <= now && self.has_worked_enough(*until) => {
+                self.begin_drain();
+            }
             Stage::Drain { since, .. } => {
                 let since = *since;
                 self.check_drain(since)?;
@@ -100,6 +112,10 @@ impl Cluster {
                     .filter_map(|host| host.process.as_ref())
                     .map(|process| process.replica.applied())
                     .collect();
+                if self.options.outside && now >= since + CONVERGE_BOUND {
+                    self.stage = Stage::Done;
+                    return Ok(());
+                }
                 demand(now < since + CONVERGE_BOUND, "liveness", || {
                     let length = self.history.length();
                     format!("the replicas do not become equal: {applied:?} of {length}")
@@ -110,6 +126,14 @@ impl Cluster {
         Ok(())
     }
 
+    /// Whether enough has been ordered and has blocked to stop the faults. A cluster that faults keep
+    /// from its work for ever is let go.
+    fn has_worked_enough(&self, until: u64) -> bool {
+        let (commands, blocked) = self.history.work();
+        let enough = commands >= COMMANDS_LEAST && blocked >= BLOCKED_LEAST;
+        enough || self.schedule.now() > until + FAULTS_LONGER
+    }
+
     /// Faults stop for a majority; the others stay down or cut off.
     fn begin_drain(&mut self) {
         let now = self.schedule.now();
@@ -117,6 +141,11 @@ impl Cluster {
         core.retain(|host| !self.hosts[*host].wiped);
         // A cluster is founded by all of its members.
         let founded = self.hosts.iter().all(|host| host.admitted);
+        if founded && core.len() > self.profile.majority() {
+            // Who has lost all its snapshots needs those of others, who may be behind: it is the
+            // minority that a majority in order does without.
+            core.retain(|host| Some(*host) != self.profile.rotten || !self.may_starve(*host));
+        }
         let least = if founded { self.profile.majority() } else { core.len() };
         let size = self.prng.between(least as u64, core.len() as u64);
         while core.len() as u64 > size {
@@ -143,6 +172,11 @@ impl Cluster {
         self.clients.iter_mut().for_each(|client| client.fall_silent(now));
     }
 
+    /// Whether a host may lack what its log no longer has.
+    fn may_starve(&self, host: usize) -> bool {
+        self.hosts[host].process.as_ref().is_none_or(|process| process.replica.is_behind())
+    }
+
     /// A host is in order: a fault to come comes now.
     fn mend(&mut self, host: usize) {
         if self.hosts[host].doomed {
@@ -150,6 +184,7 @@ impl Cluster {
         }
         let now = self.schedule.now();
         self.hosts[host].kept_down = false;
+        self.hosts[host].set_full(false);
         if self.hosts[host].paused_until > now {
             self.hosts[host].paused_until = now;
             self.schedule.at(now, Event::Turn(host));
@@ -168,7 +203,8 @@ impl Cluster {
         let since_behind = since.max(self.behind);
         let leader = core.iter().filter_map(|host| self.hosts[*host].process.as_ref());
         let leader = leader.map(|process| &process.replica).find(|replica| replica.is_leading());
-        demand(leader.is_some() || now < since_behind + LEADER_BOUND, "liveness", || {
+        let led = leader.is_some() || self.options.outside;
+        demand(led || now < since_behind + LEADER_BOUND, "liveness", || {
             let states: Vec<_> = core.iter().map(|host| self.hosts[*host].standing()).collect();
             format!("replicas in order have no leader: {states:#?}")
         })?;
@@ -176,6 +212,12 @@ impl Cluster {
             let living = |id| self.clients.iter().any(|client| client.session() == Some(id));
             leader.machine().sessions().any(|(id, _)| !living(id))
         });
+        if !self.looked_for_stuck && now + STUCK_BEFORE > since + GIVE_UP {
+            self.looked_for_stuck = true;
+            if now > since_behind + STUCK_AFTER {
+                self.check_stuck()?;
+            }
+        }
         let at_rest = self.clients.iter().all(crate::clients::Client::is_at_rest);
         if at_rest && self.counts.drain_ms == 0 {
             self.counts.drain_ms = (now - since) / MILLISECOND;
@@ -189,6 +231,16 @@ impl Cluster {
             let waiting: Vec<_> = waiting.map(crate::clients::Client::waits_for).collect();
             format!("something is pending for ever (orphans: {orphans}): {waiting:#?}")
         })
+    }
+
+    /// Asks the workloads whether what waits may wait.
+    fn check_stuck(&self) -> Checked {
+        for (number, workload) in self.workloads.iter().enumerate() {
+            let clients = self.clients.iter().skip(number).step_by(self.workloads.len());
+            let pending: Vec<_> = clients.flat_map(crate::clients::Client::waiting).collect();
+            workload.stuck(&pending)?;
+        }
+        Ok(())
     }
 
     fn begin_converge(&mut self) {
@@ -227,12 +279,8 @@ impl Cluster {
             .filter_map(|host| host.process.as_ref())
             .map(|process| process.replica.machine().total())
             .collect();
-        demand(totals.windows(2).all(|pair| pair[0] == pair[1]), "one state", || {
-            format!("the replicas differ in the end: {totals:?}")
-        })?;
-        let machines = self.hosts.iter().filter_map(|host| host.process.as_ref());
-        self.counts.rebuilt =
-            machines.map(|process| process.replica.machine().statistics().rebuilt).sum();
+        let equal = totals.windows(2).all(|pair| pair[0] == pair[1]) || self.options.outside;
+        demand(equal, "one state", || format!("the replicas differ in the end: {totals:?}"))?;
         let total = totals[0].0;
         self.trace.digest(&[total as u64, (total >> 64) as u64]);
         let process = self.hosts.iter_mut().find_map(|host| host.process.as_mut());

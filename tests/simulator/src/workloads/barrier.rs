@@ -58,10 +58,16 @@ impl Workload for Barriers {
 
     fn creation(&self) -> Option<Call> {
         let arguments = to_bytes(&u32::try_from(PARTIES).expect("it is small"));
-        Some(Call { object: object("Barrier", "epoch"), method: "init", arguments, key: 0 })
+        Some(Call {
+            object: object("Barrier", "epoch"),
+            method: "init",
+            arguments,
+            key: 0,
+            time_left: None,
+        })
     }
 
-    fn may_starve(&self) -> bool {
+    fn may_starve(&self, _call: &Call) -> bool {
         true
     }
 
@@ -71,7 +77,13 @@ impl Workload for Barriers {
         }
         self.begun += 1;
         let object = object("Barrier", "epoch");
-        vec![Call { object, method: "wait", arguments: Vec::new(), key: self.begun }]
+        vec![Call {
+            object,
+            method: "wait",
+            arguments: Vec::new(),
+            key: self.begun,
+            time_left: None,
+        }]
     }
 
     fn ended(
@@ -95,9 +107,15 @@ impl Workload for Barriers {
         }
     }
 
+    fn stuck(&self, pending: &[&'static str]) -> Checked {
+        let waiting = pending.iter().filter(|method| **method == "wait").count() as u64;
+        demand(waiting < PARTIES, CHECKER, || format!("{waiting} parties wait and none goes on"))
+    }
+
     fn finish(&mut self, machine: &mut Machine<NativeEngine>, catalog: &Catalog) -> Checked {
         let object = object("Barrier", "epoch");
-        let call = Call { object, method: "waiting", arguments: Vec::new(), key: 0 };
+        let call =
+            Call { object, method: "waiting", arguments: Vec::new(), key: 0, time_left: None };
         let waiting: u32 = super::read(CHECKER, machine, catalog, &call)?.unwrap_or(0);
         demand(waiting == 0, CHECKER, || format!("{waiting} parties are counted, and nobody waits"))
     }

@@ -42,7 +42,13 @@ impl Locks {
 
     fn call(&mut self, method: &'static str, arguments: Vec<u8>) -> Vec<Call> {
         self.next_key += 1;
-        vec![Call { object: object("Lock", "leader"), method, arguments, key: self.next_key }]
+        vec![Call {
+            object: object("Lock", "leader"),
+            method,
+            arguments,
+            key: self.next_key,
+            time_left: None,
+        }]
     }
 
     fn locked(
@@ -84,7 +90,7 @@ impl Workload for Locks {
         None
     }
 
-    fn may_starve(&self) -> bool {
+    fn may_starve(&self, _call: &Call) -> bool {
         false
     }
 

@@ -9,6 +9,7 @@ mod barrier;
 mod counter;
 mod lock;
 mod queue;
+mod yard;
 
 use std::collections::BTreeMap;
 
@@ -59,7 +60,7 @@ pub(crate) trait Workload {
     fn creation(&self) -> Option<Call>;
 
     /// Whether calls may have to be given up in the end, since nobody will let them go on.
-    fn may_starve(&self) -> bool;
+    fn may_starve(&self, _call: &Call) -> bool;
 
     /// The next calls of a client.
     fn plan(&mut self, worker: &Worker, prng: &mut Prng, facts: &Facts<'_>) -> Vec<Call>;
@@ -83,17 +84,31 @@ pub(crate) trait Workload {
         Ok(())
     }
 
+    /// An event has come, in its order and once.
+    fn event(&mut self, _session: SessionId, _payload: &[u8]) -> Checked {
+        Ok(())
+    }
+
+    /// The cluster has been in order for a while, and calls of these methods wait: may they?
+    fn stuck(&self, _pending: &[&'static str]) -> Checked {
+        Ok(())
+    }
+
     /// Nothing is pending any more, and this is the state.
     fn finish(&mut self, machine: &mut Machine<NativeEngine>, catalog: &Catalog) -> Checked;
 }
 
-/// The workloads of every run; client `n` works for number `n % 4`.
-pub(crate) fn all(prng: &mut Prng) -> Vec<Box<dyn Workload>> {
-    vec![
+/// How many workloads there are.
+pub(crate) const NUMBER: usize = 5;
+
+/// The workloads of every run; client `n` works for number `n % NUMBER`.
+pub(crate) fn all(prng: &mut Prng) -> [Box<dyn Workload>; NUMBER] {
+    [
         Box::new(counter::Counters::new()),
         Box::new(queue::Queues::new(prng)),
         Box::new(lock::Locks::new()),
         Box::new(barrier::Barriers::new()),
+        Box::new(yard::Yards::new()),
     ]
 }
 

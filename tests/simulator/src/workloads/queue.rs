@@ -69,13 +69,23 @@ impl Queues {
     }
 
     fn call(&mut self, method: &'static str, arguments: Vec<u8>) -> Call {
-        Call { object: object("Queue", "jobs"), method, arguments, key: self.next_key }
+        Call {
+            object: object("Queue", "jobs"),
+            method,
+            arguments,
+            key: self.next_key,
+            time_left: None,
+        }
     }
 
     fn plan_one(&mut self, worker: &Worker, prng: &mut Prng) -> Call {
         self.next_key += 1;
         // Clients alternate between being mostly producers and mostly consumers.
-        let produces = prng.permille(if (worker.client / 4).is_multiple_of(2) { 850 } else { 200 });
+        let produces = prng.permille(if (worker.client / super::NUMBER).is_multiple_of(2) {
+            850
+        } else {
+            200
+        });
         if !produces {
             return self.call("consume", Vec::new());
         }
@@ -133,10 +143,16 @@ impl Workload for Queues {
 
     fn creation(&self) -> Option<Call> {
         let arguments = to_bytes(&self.capacity);
-        Some(Call { object: object("Queue", "jobs"), method: "init", arguments, key: 0 })
+        Some(Call {
+            object: object("Queue", "jobs"),
+            method: "init",
+            arguments,
+            key: 0,
+            time_left: None,
+        })
     }
 
-    fn may_starve(&self) -> bool {
+    fn may_starve(&self, _call: &Call) -> bool {
         true
     }
 
@@ -179,6 +195,11 @@ impl Workload for Queues {
         demand(!wrong, CHECKER, || {
             format!("item {} was consumed although its producer gave it up", call.key)
         })
+    }
+
+    fn stuck(&self, pending: &[&'static str]) -> Checked {
+        let both = pending.contains(&"produce") && pending.contains(&"consume");
+        demand(!both, CHECKER, || "a producer and a consumer wait for each other".into())
     }
 
     fn finish(&mut self, machine: &mut Machine<NativeEngine>, _catalog: &Catalog) -> Checked {

@@ -1,0 +1,229 @@
+//! The yard: timed waits, deadlines, owned permits, timers, events, and segments that are undone.
+//!
+//! At most two own a tool at once, each for as long as it asked for; time and tokens rise with the
+//! steps, and no token comes twice; scores are those of the gambles that were not undone, each once;
+//! every gamble that stands and every reminder sends one event, in its time, and nothing else does.
+//! Everything here ends by itself, and all but dozing soon.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use gesmas_abi::value::{Time, to_bytes};
+use gesmas_coroutine::NativeEngine;
+use gesmas_machine::{CallError, CancelReason, Machine, SessionId, Step};
+
+use super::{Ended, Facts, Worker, Workload, decode, is_given_up, read, unexpected};
+use crate::{
+    catalog::{Call, Catalog, object},
+    prng::Prng,
+    schedule::MILLISECOND,
+    verdict::{Checked, demand},
+    yard::{GAMBLE, REMINDER, WAYS},
+};
+
+const CHECKER: &str = "yard";
+/// Calls of one client that are open at most.
+const PIPELINE: usize = 8;
+/// What ends by itself within this is not given up.
+const LONGEST: u64 = 300 * MILLISECOND;
+/// Tools in the yard.
+const TOOLS: usize = 2;
+
+/// What was asked for under a key.
+#[derive(Clone, Copy, Debug, Default)]
+struct Asked {
+    /// How a gamble is to end.
+    way: u64,
+    /// How long something is to take.
+    duration: u64,
+    /// The session to which an event is due, since the call ended well.
+    owed: Option<SessionId>,
+}
+
+#[derive(Default)]
+pub(super) struct Yards {
+    next_key: u64,
+    asked: BTreeMap<u64, Asked>,
+    /// Time and token by step.
+    stamps: BTreeMap<Step, (u64, u64)>,
+    tokens: BTreeSet<u64>,
+    /// When tools were owned.
+    owned: Vec<(u64, u64)>,
+    scores: BTreeSet<u64>,
+    /// Gambles that may have scored unknown to their callers.
+    unknown: u64,
+    /// Events that came: kind and key.
+    events: BTreeSet<(u64, u64)>,
+}
+
+impl Yards {
+    pub(super) fn new() -> Self {
+        Self::default()
+    }
+
+    fn plan_one(&mut self, prng: &mut Prng) -> Call {
+        self.next_key += 1;
+        let key = self.next_key;
+        let (way, duration) =
+            (prng.below(WAYS), prng.between(1, LONGEST / MILLISECOND) * MILLISECOND);
+        self.asked.insert(key, Asked { way, duration, owed: None });
+        // Some sessions end before the deadlines of some of their calls.
+        let doze = if prng.permille(500) { 60 * duration } else { duration };
+        let (method, arguments, time_left) = match prng.below(12) {
+            0..2 => ("hold", to_bytes(&duration), None),
+            2..4 => ("linger", to_bytes(&(duration / 4)), None),
+            4..7 => ("gamble", to_bytes(&(key, way)), None),
+            7..10 => ("doze", to_bytes(&key), Some(doze)),
+            10 => ("remind", to_bytes(&(key, duration)), None),
+            _ => ("stamp", Vec::new(), None),
+        };
+        Call { object: object("Yard", "yard"), method, arguments, key, time_left }
+    }
+
+    fn token(&mut self, token: u64) -> Checked {
+        demand(token > 0 && self.tokens.insert(token), CHECKER, || {
+            format!("token {token} was given out twice or never")
+        })
+    }
+
+    fn held(&mut self, bytes: &[u8], asked: Asked) -> Checked {
+        let (token, Time(from), Time(to), rang): (u64, Time, Time, bool) = decode(CHECKER, bytes)?;
+        self.token(token)?;
+        demand(!rang && to >= from + asked.duration, CHECKER, || {
+            format!("a wait of {} ended from {from} to {to}, rung: {rang}", asked.duration)
+        })?;
+        self.owned.push((from, to));
+        let owners =
+            |at: u64| self.owned.iter().filter(|(from, to)| (*from..*to).contains(&at)).count();
+        let begun = self.owned.iter().map(|(begun, _)| *begun);
+        let most = begun.filter(|begun| (from..to).contains(begun)).map(owners).max().unwrap_or(0);
+        demand(most <= TOOLS, CHECKER, || format!("{most} owned a tool at once"))
+    }
+
+    fn stamped(&mut self, bytes: &[u8], step: Step) -> Checked {
+        let (Time(time), token) = decode(CHECKER, bytes)?;
+        self.token(token)?;
+        let before = self.stamps.range(..step).next_back();
+        let after = self.stamps.range(step..).next();
+        let rises = before.is_none_or(|(_, other)| other.0 <= time && other.1 < token)
+            && after.is_none_or(|(_, other)| time <= other.0 && token < other.1);
+        demand(rises, CHECKER, || {
+            format!("time {time} and token {token} of {step} lie between {before:?} and {after:?}")
+        })?;
+        self.stamps.insert(step, (time, token));
+        Ok(())
+    }
+
+    fn succeeded(
+        &mut self,
+        call: &Call,
+        (session, step): (SessionId, Step),
+        bytes: &[u8],
+    ) -> Checked {
+        let asked = self.asked[&call.key];
+        match call.method {
+            "hold" => return self.held(bytes, asked),
+            "stamp" => return self.stamped(bytes, step),
+            "linger" => {
+                let rang: bool = decode(CHECKER, bytes)?;
+                return demand(!rang, CHECKER, || "the bell rang".into());
+            }
+            "gamble" => {
+                let (score, _): (u64, u64) = decode(CHECKER, bytes)?;
+                let once = asked.way == 0 && self.scores.insert(score);
+                demand(once, CHECKER, || format!("{asked:?} scored {score}, again or in vain"))?;
+            }
+            "remind" => {
+                let Time(_) = decode(CHECKER, bytes)?;
+            }
+            _ => {
+                let message = || format!("{} ended well, for nothing", call.method);
+                return demand(false, CHECKER, message);
+            }
+        }
+        self.asked.entry(call.key).or_default().owed = Some(session);
+        Ok(())
+    }
+
+    /// Whether a call may end so.
+    fn may_fail(&self, call: &Call, error: &CallError) -> bool {
+        let way = self.asked[&call.key].way;
+        match error {
+            CallError::Cancelled(CancelReason::Deadline) => call.time_left.is_some(),
+            CallError::Aborted(_) => call.method == "gamble" && (way == 1 || way == 2),
+            CallError::Trapped(_) => call.method == "gamble" && way == 3,
+            error => is_given_up(error),
+        }
+    }
+}
+
+impl Workload for Yards {
+    fn class(&self) -> &'static str {
+        "Yard"
+    }
+
+    fn creation(&self) -> Option<Call> {
+        let object = object("Yard", "yard");
+        Some(Call { object, method: "init", arguments: Vec::new(), key: 0, time_left: None })
+    }
+
+    fn may_starve(&self, call: &Call) -> bool {
+        call.time_left.is_some_and(|left| left > LONGEST)
+    }
+
+    fn plan(&mut self, worker: &Worker, prng: &mut Prng, _facts: &Facts<'_>) -> Vec<Call> {
+        if worker.draining || worker.open >= PIPELINE {
+            return Vec::new();
+        }
+        let number = prng.index(PIPELINE + 1 - worker.open);
+        (0..number).map(|_| self.plan_one(prng)).collect()
+    }
+
+    fn ended(
+        &mut self,
+        _client: usize,
+        call: &Call,
+        ended: &Ended<'_>,
+        _facts: &Facts<'_>,
+    ) -> Checked {
+        match ended {
+            Ended::Unknown => {
+                let scores = call.method == "gamble" && self.asked[&call.key].way == 0;
+                self.unknown += u64::from(scores);
+                Ok(())
+            }
+            Ended::Reply { session, step, outcome: Ok(bytes), .. } => {
+                self.succeeded(call, (*session, *step), bytes)
+            }
+            Ended::Reply { outcome: Err(error), .. } if self.may_fail(call, error) => Ok(()),
+            Ended::Reply { outcome: Err(error), .. } => Err(unexpected(CHECKER, call, error)),
+        }
+    }
+
+    fn event(&mut self, session: SessionId, payload: &[u8]) -> Checked {
+        let (kind, key, due, now): (u64, u64, u64, u64) = decode("events", payload)?;
+        let asked = self.asked.get(&key).copied();
+        let stands = asked.is_some_and(|asked| kind != GAMBLE || asked.way == 0);
+        let told = || format!("event {kind} of call {key} ({asked:?}) to session {session}");
+        demand(stands, "events", || format!("{}, which never stood", told()))?;
+        demand(kind != REMINDER || now >= due, "events", || {
+            format!("{} came at {now}, before {due}", told())
+        })?;
+        demand(self.events.insert((kind, key)), "events", || format!("{} came again", told()))
+    }
+
+    fn finish(&mut self, machine: &mut Machine<NativeEngine>, catalog: &Catalog) -> Checked {
+        let sessions: BTreeSet<_> = machine.sessions().map(|(session, _)| session).collect();
+        for (key, asked) in &self.asked {
+            let owed = asked.owed.is_some_and(|session| sessions.contains(&session));
+            let came = [GAMBLE, REMINDER].iter().any(|kind| self.events.contains(&(*kind, *key)));
+            demand(came || !owed, "events", || format!("no event came of call {key}: {asked:?}"))?;
+        }
+        let object = object("Yard", "yard");
+        let call = Call { object, method: "score", arguments: Vec::new(), key: 0, time_left: None };
+        let score: u64 = read(CHECKER, machine, catalog, &call)?.unwrap_or(0);
+        let least = self.scores.len() as u64;
+        demand((least..=least + self.unknown).contains(&score), CHECKER, || {
+            format!("the score is {score}, {least} gambles stand and {} may", self.unknown)
+        })
+    }
+}
