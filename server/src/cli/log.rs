@@ -47,7 +47,8 @@ pub(super) fn run(args: LogArgs, output: Output) -> Result<(), Failure> {
             .iter()
             .map(|file| {
                 json!({ "file": file.file, "bytes": file.size, "records": file.records,
-                    "end": file.end, "tail": tail(file.tail) })
+                    "end": file.end, "flipped": file.mended,
+                    "tail": tail(file.tail) })
             })
             .collect();
         let problem = report.problem.as_ref().map(ToString::to_string);
@@ -55,13 +56,14 @@ pub(super) fn run(args: LogArgs, output: Output) -> Result<(), Failure> {
             "entries": report.entries, "problem": problem });
         output.line(&value.to_string());
     } else {
-        let mut table = Table::new(&["FILE", "BYTES", "RECORDS", "END", "TAIL"]);
+        let mut table = Table::new(&["FILE", "BYTES", "RECORDS", "END", "FLIPPED", "TAIL"]);
         for file in &report.files {
             table.row([
                 file.file.to_string(),
                 file.size.to_string(),
                 file.records.to_string(),
                 file.end.to_string(),
+                file.mended.to_string(),
                 tail(file.tail).to_owned(),
             ]);
         }

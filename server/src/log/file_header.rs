@@ -10,7 +10,7 @@ use super::error::LogError;
 /// Bytes of a header; records begin here.
 pub(crate) const HEADER_BYTES: u64 = 64;
 /// The version of everything in a log file.
-pub(crate) const FORMAT_VERSION: u32 = 2;
+pub(crate) const FORMAT_VERSION: u32 = 3;
 const MAGIC: [u8; 8] = *b"gesmaslg";
 
 /// Whose log it is. A log is never opened under another identity.

@@ -65,6 +65,15 @@ impl Log {
                 reason,
             })?;
         }
+        for (file, at, byte) in &walked.mended {
+            tracing::error!(
+                file,
+                at,
+                "a bit of the log had flipped and was mended; watch the disk"
+            );
+            repo.write(*file, *at, &[*byte])?;
+            repo.sync(*file)?;
+        }
         for (file, range) in &walked.debris {
             wipe(&mut *repo, *file, range.clone())?;
             if *file != walked.active {

@@ -2,7 +2,8 @@
 //!
 //! The walk hands out every valid record once, in sequence, and finds where the next one belongs.
 //! It tells the torn end of a crash, after which nothing valid follows, from a corrupt middle,
-//! which it refuses.
+//! which it refuses. A record in which a single bit has flipped is mended, wherever it is: the last
+//! one could otherwise not be told from a torn write, and a vote would be forgotten.
 //! Not here: what records mean, and any change to the files.
 
 use super::error::LogError;
@@ -28,6 +29,8 @@ pub(crate) struct Walked {
     pub(crate) sequence: u64,
     /// Per file from the active one on: the range that holds bytes of no record, if any.
     pub(crate) debris: Vec<(u64, std::ops::Range<u64>)>,
+    /// Bytes of records in which one bit had flipped: file, offset, and what the byte has to be.
+    pub(crate) mended: Vec<(u64, u64, u8)>,
 }
 
 /// Gives every record to `apply`, and a report on every file read to `reports`.
@@ -53,12 +56,13 @@ pub(crate) fn walk(
         offset: HEADER_BYTES,
         sequence: 1,
         debris: vec![],
+        mended: vec![],
     };
     let mut identity = identity;
     for &number in numbers {
-        let (header, bytes) = read_file(repo, number)?;
+        let (header, mut bytes) = read_file(repo, number)?;
         header.check_owner(*identity.get_or_insert(header.identity))?;
-        let report = walk_file(&mut walked, &header, &bytes, apply)?;
+        let report = walk_file(&mut walked, &header, &mut bytes, apply)?;
         walked.headers.push(header);
         reports.push(report);
     }
@@ -81,14 +85,21 @@ fn read_file(repo: &mut dyn Repo, number: u64) -> Result<(FileHeader, Vec<u8>), 
 fn walk_file(
     walked: &mut Walked,
     header: &FileHeader,
-    bytes: &[u8],
+    bytes: &mut [u8],
     apply: &mut dyn FnMut(&FileHeader, u64, RecordView<'_>) -> Result<(), &'static str>,
 ) -> Result<FileReport, LogError> {
     let file = header.number;
     let seed = header.checksum_seed();
     let mut offset = HEADER_BYTES as usize;
     let mut records = 0;
-    while let Some(record) = record::check(bytes, seed, offset) {
+    let mut mended = 0;
+    loop {
+        if record::check(bytes, seed, offset).is_none() {
+            let Some(at) = record::mend(bytes, seed, offset) else { break };
+            walked.mended.push((file, at as u64, bytes[at]));
+            mended += 1;
+        }
+        let record = record::check(bytes, seed, offset).expect("it is valid, or was made so");
         let nonsense = |reason| LogError::Nonsense { file, offset: offset as u64, reason };
         if walked.sequence == 1 && file == walked.oldest {
             // The records before it were given back with their files.
@@ -133,6 +144,7 @@ fn walk_file(
         size: header.size,
         records,
         end: offset as u64,
+        mended,
         tail: if nonzero.is_some() { Tail::Torn } else { Tail::Zeros },
     })
 }

@@ -25,6 +25,8 @@ pub struct FileReport {
     pub records: u64,
     /// Where the last of them ends.
     pub end: u64,
+    /// Records in which a single bit had flipped; a replica that starts mends them.
+    pub mended: u64,
     /// What follows.
     pub tail: Tail,
 }
