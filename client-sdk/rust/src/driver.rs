@@ -80,6 +80,8 @@ pub(crate) struct Driver {
     next: usize,
     /// Failures since a connection stood.
     failures: usize,
+    /// Whether anything came of the connection besides its greeting.
+    useful: bool,
     pacing: Pacing,
     farewell: Option<oneshot::Sender<()>>,
 }
@@ -102,6 +104,7 @@ impl Driver {
             link: Link::Waiting(Instant::now()),
             next,
             failures: 0,
+            useful: false,
             pacing: Pacing::new(PAUSE_FIRST, PAUSE_LONGEST, seed),
             farewell: None,
         }
@@ -154,8 +157,7 @@ impl Driver {
                     replica = welcome.replica,
                     "connected"
                 );
-                self.failures = 0;
-                self.pacing.reset();
+                self.useful = false;
                 self.state.send_replace(LinkState::Connected(connection.endpoint().into()));
                 self.hub.handle_connected(welcome);
                 self.link = Link::Connected(connection);
@@ -166,9 +168,12 @@ impl Driver {
 
     fn fail(&mut self, reason: &str) {
         tracing::debug!(reason, "no connection");
-        if matches!(self.link, Link::Connected(_)) {
+        let connected = matches!(self.link, Link::Connected(_));
+        if connected {
             self.hub.handle_disconnected();
-        } else {
+        }
+        // A replica that greets and sends its clients away is as good as one that is not there.
+        if !(connected && self.useful) {
             self.failures += 1;
         }
         self.state.send_replace(LinkState::Searching(Some(reason.into())));
@@ -199,6 +204,9 @@ impl Driver {
                             leave = Some("the server is going away".to_owned());
                             break;
                         }
+                        self.useful = true;
+                        self.failures = 0;
+                        self.pacing.reset();
                     }
                     Err(error) => {
                         leave = Some(error.to_string());
