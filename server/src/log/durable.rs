@@ -25,6 +25,9 @@ use super::state::{InstanceState, Place, Slot, State};
 
 /// The smallest file that makes sense: a header and some records.
 const MIN_FILE_BYTES: u64 = 4096;
+/// Bytes of every file that are left for the turn that drops entries when there is no room for the
+/// next file.
+const RESERVE_BYTES: u64 = 512;
 /// A turn's buffer larger than this is given back after use.
 const KEPT_BUFFER_BYTES: usize = 4 << 20;
 
@@ -226,7 +229,9 @@ impl Log {
             let decided = Call::Decided(state.decided);
             self.encode(instance, &decided);
         }
-        if self.active.offset + self.turn_bytes() > self.active.header.size {
+        // With a full disk only the turn that may give files back comes here.
+        let reserve = if self.full { 0 } else { RESERVE_BYTES };
+        if self.active.offset + self.turn_bytes() + reserve > self.active.header.size {
             for (instance, base) in self.state.settled() {
                 call::encode_base(&mut self.turn, instance, base);
             }
@@ -281,14 +286,19 @@ impl Log {
     /// Goes on in the next file, which will have room for `total` bytes.
     fn rotate(&mut self, total: u64) -> Result<(), LogError> {
         let number = self.active.header.number + 1;
-        let size = self.settings.file_bytes.max(HEADER_BYTES + total);
+        let least = HEADER_BYTES + total + RESERVE_BYTES;
+        let size = self.settings.file_bytes.max(least);
         self.wait_for_next_file(number);
-        let fits = |header: &FileHeader| header.size >= HEADER_BYTES + total;
-        let header = match self.spares.get(&number).copied().filter(fits) {
-            Some(header) => header,
-            None => self.create_file(number, size)?,
+        let header = match self.spares.remove(&number) {
+            Some(header) if header.size >= least => header,
+            spare => {
+                if spare.is_some() {
+                    // It holds nothing, and takes room that may be lacking.
+                    self.repo.remove(number)?;
+                }
+                self.create_file(number, size)?
+            }
         };
-        self.spares.remove(&number);
         self.active = ActiveFile { header, offset: HEADER_BYTES };
         self.full = false;
         Ok(())

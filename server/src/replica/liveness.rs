@@ -75,6 +75,7 @@ impl Liveness {
         let cut_off = recent.count() + 1 < majority;
         if cut_off || now.saturating_sub(self.last_tick) > STALL {
             self.heard.clear();
+            self.ending.clear();
         }
         self.last_tick = now;
     }

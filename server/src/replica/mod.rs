@@ -395,6 +395,7 @@ impl<E: Engine> Replica<E> {
         }
         self.begin_to_finish_turn(send)?;
         if !self.sync()? {
+            self.standstill.leave_unfinished();
             return Ok(());
         }
         for (peer, message) in std::mem::take(&mut self.late_outgoing) {

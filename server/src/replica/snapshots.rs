@@ -60,6 +60,8 @@ pub(super) struct Snapshots {
     wanted: bool,
     /// One is being taken or written.
     busy: bool,
+    /// Whether the last one could not be written.
+    failed: bool,
     /// Whether the machine lacks entries that the log no longer has.
     starving: bool,
     /// Where the log should begin.
@@ -122,7 +124,8 @@ impl Snapshots {
         let counts =
             SnapshotCounts { newest: held.newest.unwrap_or(0), ..SnapshotCounts::default() };
         let due = interval / members * (member + 1);
-        Self { held, due: due.max(1), counts, ..Self::default() }
+        // A crash may have come between a snapshot and what it allows to drop.
+        Self { held, due: due.max(1), compact: held.previous, counts, ..Self::default() }
     }
 
     /// The machine lacks what the log no longer has.
@@ -181,6 +184,7 @@ impl<E: Engine> Replica<E> {
         match done {
             Done::Written(Ok((head, bytes))) => {
                 self.snapshots.busy = false;
+                self.snapshots.failed = false;
                 self.snapshots.counts.written += 1;
                 self.snapshots.counts.bytes = bytes;
                 self.hold(head.index);
@@ -188,6 +192,7 @@ impl<E: Engine> Replica<E> {
             Done::Written(Err(error)) => {
                 tracing::error!(%error, "a snapshot could not be written; the log is kept");
                 self.snapshots.busy = false;
+                self.snapshots.failed = true;
                 self.snapshots.counts.failed += 1;
                 // The next attempt comes after some more log, not at once.
                 self.snapshots.since = 0;
@@ -282,8 +287,7 @@ impl<E: Engine> Replica<E> {
         let share = i64::try_from(self.settings.fetch_bytes).unwrap_or(i64::MAX);
         self.snapshots.allowance = self.snapshots.allowance.saturating_add(share).min(share);
         let patience = self.settings.resend_after;
-        let forgotten = self.now.monotonic.saturating_sub(FETCHER_PATIENCE * patience);
-        self.snapshots.fetchers.retain(|_, (_, asked)| *asked >= forgotten);
+        self.forget_fetchers();
         if let Some(fetch) = &mut self.snapshots.fetch {
             if let FetchStep::Asked(at) = fetch.step
                 && self.now.monotonic.saturating_sub(at) > patience
@@ -302,6 +306,23 @@ impl<E: Engine> Replica<E> {
             }
         }
         self.ask_piece();
+    }
+
+    /// Whoever has not asked for a piece for long does not fetch any more.
+    pub(super) fn forget_fetchers(&mut self) {
+        let patience = FETCHER_PATIENCE * self.settings.resend_after;
+        let forgotten = self.now.monotonic.saturating_sub(patience);
+        self.snapshots.fetchers.retain(|_, (_, asked)| *asked >= forgotten);
+    }
+
+    /// Whether a snapshot is being taken or written.
+    pub(super) fn snapshot_is_under_way(&self) -> bool {
+        self.snapshots.busy
+    }
+
+    /// A snapshot that could not be written is due again, although no log has come since.
+    pub(super) fn try_a_failed_snapshot_again(&mut self) {
+        self.snapshots.wanted |= self.snapshots.failed;
     }
 
     /// A peer has a snapshot of everything below `index`.

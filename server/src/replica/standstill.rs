@@ -36,6 +36,11 @@ impl Standstill {
     pub(super) fn is_unfinished(&self) -> bool {
         self.unfinished
     }
+
+    /// A turn found no room: it waits, and with it the node.
+    pub(super) fn leave_unfinished(&mut self) {
+        self.unfinished = true;
+    }
 }
 
 impl<E: Engine> Replica<E> {
@@ -74,7 +79,6 @@ impl<E: Engine> Replica<E> {
         match paxos::sync(&self.log) {
             Ok(()) => Ok(true),
             Err(error @ LogError::NoRoom { .. }) => {
-                self.standstill.unfinished = true;
                 self.stand_still(&error.to_string());
                 Ok(false)
             }
@@ -105,14 +109,17 @@ impl<E: Engine> Replica<E> {
         if now.saturating_sub(looked) < LOOK_AGAIN {
             return Ok(false);
         }
+        if self.snapshot_is_under_way() {
+            // A look takes all the room there is for a moment, and the snapshot may be what helps.
+            return Ok(false);
+        }
         self.standstill.since = Some((since, now));
+        self.forget_fetchers();
+        self.try_a_failed_snapshot_again();
         if !self.standstill.unfinished {
             self.compact_log()?;
-            if !self.sync()? {
-                return Ok(false);
-            }
         }
-        if !paxos::make_room(&self.log)? || !self.sync()? {
+        if !self.sync()? || !paxos::make_room(&self.log)? {
             return Ok(false);
         }
         if std::mem::take(&mut self.standstill.unfinished) {

@@ -60,8 +60,8 @@ pub(super) struct Driver {
     pub(super) waiting: BTreeMap<ReadId, Waiting>,
     next_read: u64,
     slice: u32,
-    /// Whether the replica stood still at the end of the last turn.
-    stands_still: bool,
+    /// How often the replica had stood still by the end of the last turn.
+    standstills: u64,
     /// Turns, and inputs taken in them.
     turns: u64,
     inputs: u64,
@@ -88,7 +88,7 @@ impl Driver {
             waiting: BTreeMap::new(),
             next_read: 1,
             slice,
-            stands_still: false,
+            standstills: 0,
             turns: 0,
             inputs: 0,
             leading,
@@ -143,14 +143,20 @@ impl Driver {
         while let Some(job) = self.replica.poll_job() {
             self.keeper.add(job);
         }
-        let leads = self.replica.is_leading();
+        let leads = self.replica.is_leading() && !self.replica.stands_still();
         self.leading.send_if_modified(|leading| std::mem::replace(leading, leads) != leads);
         Ok(())
     }
 
     fn handle(&mut self, input: Input) -> Result<(), ReplicaError> {
         match input {
-            Input::Tick => self.replica.handle_tick()?,
+            Input::Tick => {
+                self.replica.handle_tick()?;
+                if self.replica.take_reconnect() {
+                    // What comes of older connections does not count from now on.
+                    self.links.clear();
+                }
+            }
             Input::ClientConnected { connection, principal, messages } => {
                 self.router.connect(connection, principal, messages);
             }
@@ -186,16 +192,12 @@ impl Driver {
         Ok(())
     }
 
-    /// What a replica whose disk has no room does to others: its clients are to go elsewhere, and
-    /// when it goes on, it and its peers begin anew.
+    /// The clients of a replica whose disk has no room are to go elsewhere.
     fn mind_standstill(&mut self) {
-        let stands_still = self.replica.stands_still();
-        if stands_still && !std::mem::replace(&mut self.stands_still, stands_still) {
+        if std::mem::replace(&mut self.standstills, self.replica.standstills())
+            != self.replica.standstills()
+        {
             self.router.say_goodbye(DISK_FULL);
-        }
-        self.stands_still = stands_still;
-        if self.replica.take_reconnect() {
-            self.links.clear();
         }
     }
 

@@ -109,6 +109,7 @@ async fn connect(own: &Identity, peer: u64, address: SocketAddr) -> io::Result<T
 fn prepare(stream: &TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let socket = SockRef::from(stream);
+    #[cfg(target_os = "linux")]
     socket.set_tcp_user_timeout(Some(SILENCE_MAX))?;
     let keepalive = TcpKeepalive::new().with_time(SILENCE_MAX).with_interval(SILENCE_MAX);
     socket.set_tcp_keepalive(&keepalive)

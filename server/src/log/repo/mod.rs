@@ -103,7 +103,9 @@ pub enum RepoError {
         folder: String,
     },
     /// The disk is full.
-    #[error("the disk is full: cannot {action} {subject}; free some space and start again")]
+    #[error(
+        "the disk is full: cannot {action} {subject}; free some space, and start the replica again if it stopped"
+    )]
     Full {
         /// What was being done.
         action: Action,

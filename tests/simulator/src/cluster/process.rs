@@ -257,7 +257,12 @@ impl Process {
     fn handle(&mut self, input: Input, history: &History, out: &mut Turn) -> Result<(), Stop> {
         let index = |peer: u64| usize::try_from(peer).expect("ids are small");
         match input {
-            Input::Tick => self.replica.handle_tick()?,
+            Input::Tick => {
+                // What was put aside while it stood still may be installed now.
+                let before = self.replica.snapshot_counts().installed;
+                self.replica.handle_tick()?;
+                self.note_installed(before, history);
+            }
             Input::Client(connection, ask) => self.ask(connection, ask, out),
             Input::PeerUp { peer, connection } => {
                 self.outgoing[index(peer)] = Some(connection);
@@ -279,15 +284,19 @@ impl Process {
             Input::SnapshotDone(done) => {
                 let before = self.replica.snapshot_counts().installed;
                 self.replica.handle_done(done)?;
-                if self.replica.snapshot_counts().installed > before {
-                    self.pieces = history.pieces(self.replica.applied());
-                }
+                self.note_installed(before, history);
             }
             Input::Compiled(code) => {
                 self.replica.handle_compiled(code, None);
             }
         }
         Ok(())
+    }
+
+    fn note_installed(&mut self, before: u64, history: &History) {
+        if self.replica.snapshot_counts().installed > before {
+            self.pieces = history.pieces(self.replica.applied());
+        }
     }
 
     fn ask(&mut self, connection: Connection, ask: Ask, out: &mut Turn) {
