@@ -187,6 +187,13 @@ impl<E: Engine> Machine<E> {
         Ok(())
     }
 
+    /// Code without which it does not go on, if it waits for some.
+    #[must_use]
+    pub fn waits_for_code(&self) -> Option<CodeHash> {
+        let code = self.paused.front().copied().filter(|_| !self.step_open)?;
+        (!self.engine.is_compiled(code)).then_some(code)
+    }
+
     /// Works for about `budget` segments.
     pub fn run(&mut self, budget: u32) -> Progress {
         self.take_snapshot();

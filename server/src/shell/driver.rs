@@ -10,14 +10,14 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use gesmas_coroutine::WasmEngine;
-use gesmas_machine::{Command, Progress, SessionId};
+use gesmas_machine::{CodeHash, Command, Progress, SessionId};
 use gesmas_protocol::{self as protocol, ClientMessage};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::{
-    compiler::CompilerQueue,
+    compiler::{CompilerQueue, Job},
     convert,
-    input::{ConnectionId, HostClock, Input, Inputs},
+    input::{CompileReason, ConnectionId, HostClock, Input, Inputs},
     keeper::Keeper,
     router::Router,
 };
@@ -28,6 +28,9 @@ const TURN_INPUTS: u64 = 1_024;
 
 /// What clients of a replica that stands still are told.
 const DISK_FULL: &str = "the replica's disk is full";
+
+/// Time after which code is compiled again that could not be, nanoseconds.
+const COMPILE_AGAIN: u64 = 10_000_000_000;
 
 /// A peer's link.
 #[derive(Default)]
@@ -52,13 +55,15 @@ pub(super) enum Waiting {
 /// See the file's head.
 pub(super) struct Driver {
     pub(super) replica: Replica<WasmEngine>,
-    clock: HostClock,
+    pub(super) clock: HostClock,
     pub(super) router: Router,
     pub(super) compiler: CompilerQueue,
     keeper: Keeper,
     links: BTreeMap<u64, Link>,
     pub(super) waiting: BTreeMap<ReadId, Waiting>,
     next_read: u64,
+    /// Code that could not be compiled here, and when that was known, monotonic nanoseconds.
+    pub(super) failed: BTreeMap<CodeHash, u64>,
     slice: u32,
     /// How often the replica had stood still by the end of the last turn.
     standstills: u64,
@@ -87,6 +92,7 @@ impl Driver {
             links: BTreeMap::new(),
             waiting: BTreeMap::new(),
             next_read: 1,
+            failed: BTreeMap::new(),
             slice,
             standstills: 0,
             turns: 0,
@@ -152,6 +158,7 @@ impl Driver {
         match input {
             Input::Tick => {
                 self.replica.handle_tick()?;
+                self.compile_again();
                 if self.replica.take_reconnect() {
                     // What comes of older connections does not count from now on.
                     self.links.clear();
@@ -174,6 +181,7 @@ impl Driver {
             Input::Peer { peer, connection, body } => self.peer_frame(peer, connection, body)?,
             Input::Compiled(done) => self.compiled(done),
             Input::SnapshotDone(done) => self.replica.handle_done(done)?,
+            Input::KeeperBroke => panic!("the keeper of snapshots panicked"),
             Input::Stop => panic!("the loop handles the stop"),
         }
         Ok(())
@@ -190,6 +198,28 @@ impl Driver {
             self.links.insert(peer, Link { frames: None, ..Link::default() });
         }
         Ok(())
+    }
+
+    /// Code that could not be compiled here and that the kernel waits for is compiled again after a
+    /// while: a majority could compile it, so what failed is this host.
+    fn compile_again(&mut self) {
+        let now = self.clock.now().monotonic;
+        let machine = self.replica.machine();
+        let Some(code) = machine.waits_for_code() else { return };
+        let failed = self.failed.get(&code).copied();
+        if failed.is_none_or(|at| now.saturating_sub(at) < COMPILE_AGAIN) {
+            return;
+        }
+        let own = self.replica.node().config().replica;
+        let missing = machine.classes_to_compile(own);
+        let class = missing.into_iter().find(|(_, missing)| *missing == code);
+        if let Some((class, _)) = class
+            && let Some(module) = machine.module(&class)
+        {
+            tracing::warn!(%class, %code, "a class that could not be compiled here is tried again");
+            self.failed.remove(&code);
+            self.compiler.add(Job { code, module, reason: CompileReason::Ordered });
+        }
     }
 
     /// The clients of a replica whose disk has no room are to go elsewhere.

@@ -44,6 +44,8 @@ pub(super) enum Input {
     Peer { peer: u64, connection: u64, body: Bytes },
     /// A job with a snapshot's file has ended.
     SnapshotDone(crate::snapshot::Done),
+    /// The keeper of snapshots panicked.
+    KeeperBroke,
     /// A module was compiled, or could not be.
     Compiled(CompileDone),
     /// The process is to end.

@@ -2,6 +2,7 @@
 //!
 //! It never holds up the driver: jobs wait in a queue, which is short by the core's own rules (one
 //! write, one fetch, one piece for each peer at a time).
+//! Invariant: should it panic, the driver hears of it and stops the replica.
 
 use std::sync::mpsc::{Sender, channel};
 
@@ -18,6 +19,7 @@ impl Keeper {
     pub(super) fn start(mut worker: Worker, done: mpsc::Sender<Input>) -> std::io::Result<Self> {
         let (sender, jobs) = channel();
         std::thread::Builder::new().name("snapshots".into()).spawn(move || {
+            let _guard = Guard(done.clone());
             for job in jobs {
                 let end = worker.work(job);
                 if done.blocking_send(Input::SnapshotDone(end)).is_err() {
@@ -32,5 +34,17 @@ impl Keeper {
     pub(super) fn add(&self, job: Job) {
         // The thread ends only when the driver does.
         let _gone = self.0.send(job);
+    }
+}
+
+/// Tells the driver should the thread panic: it would wait for the end of a job for ever.
+struct Guard(mpsc::Sender<Input>);
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            // Should the driver be gone, nobody waits.
+            let _gone = self.0.blocking_send(Input::KeeperBroke);
+        }
     }
 }

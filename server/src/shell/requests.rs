@@ -117,6 +117,10 @@ impl Driver {
         };
         match done.reason {
             CompileReason::Ordered => {
+                if let Some(reason) = &failure {
+                    tracing::error!(code = %done.code, reason, "a class cannot be compiled here");
+                    self.failed.insert(done.code, self.clock.now().monotonic);
+                }
                 self.replica.handle_compiled(done.code, failure);
             }
             CompileReason::BeforeOrdering { connection, command } => {

@@ -377,11 +377,14 @@ fn a_replica_pauses_until_it_has_the_code_of_a_class_that_is_ready() {
         commands: Vec::new(),
     }))
     .expect("it runs");
+    assert_eq!(late.waits_for_code(), None, "it does not know yet");
     assert_eq!(late.run(100), Progress::Paused(code));
     assert_eq!(late.run(100), Progress::Paused(code));
+    assert_eq!(late.waits_for_code(), Some(code));
     assert_eq!(late.now(), stamp, "nothing goes on while it is paused");
     assert!(late.poll_effect().is_some(), "the step that made the class ready is over");
     late.engine_mut().compile(QUEUE.trim().as_bytes()).expect("a script");
+    assert_eq!(late.waits_for_code(), None);
     assert_eq!(late.run(100), Progress::Idle);
     assert_eq!(late.now(), Time(1_000_000));
     let image = late.encode_image();
