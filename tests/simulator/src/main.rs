@@ -90,7 +90,7 @@ fn run(arguments: &Arguments) -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    while progress.next < end && !(arguments.first && !progress.failed.is_empty()) {
+    while progress.next < end && (progress.failed.is_empty() || !arguments.first) {
         run_chunk(&mut progress, end, common, arguments.first);
         if let Some(file) = &arguments.resume {
             eprintln!("{} seeds run, failed: {:?}", progress.next - first, progress.failed);
