@@ -71,7 +71,7 @@ impl Profile {
             resend_after: prng.between(150, 600) * MILLISECOND,
             genesis,
         };
-        Self {
+        let profile = Self {
             replicas: size(replicas),
             clients: size(prng.between(10, 16)),
             faults: prng.between(6, 16) * SECOND,
@@ -86,7 +86,10 @@ impl Profile {
             slice: size(pick(prng, &[20, 200, 10_000])),
             delay: pick(prng, &[1, 5, 14]) * MILLISECOND,
             settings,
-        }
+        };
+        // A minority of three is one: who lacks everything cannot help who lacks its snapshots.
+        let both = profile.loses_disk.is_some() && profile.loses_disk != profile.rotten;
+        Self { rotten: profile.rotten.filter(|_| !(both && replicas == 3)), ..profile }
     }
 
     /// The settings of a replica. Each would give the group a seed of its own.

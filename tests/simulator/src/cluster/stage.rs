@@ -137,6 +137,12 @@ impl Cluster {
     /// Faults stop for a majority; the others stay down or cut off.
     fn begin_drain(&mut self) {
         let now = self.schedule.now();
+        // Faults to come come now: what they do to a disk counts below.
+        for host in 0..self.hosts.len() {
+            if self.hosts[host].doomed {
+                self.crash(host);
+            }
+        }
         let mut core: Vec<usize> = (0..self.hosts.len()).collect();
         core.retain(|host| !self.hosts[*host].wiped);
         // A cluster is founded by all of its members.
@@ -177,11 +183,8 @@ impl Cluster {
         self.hosts[host].process.as_ref().is_none_or(|process| process.replica.is_behind())
     }
 
-    /// A host is in order: a fault to come comes now.
+    /// A host is in order.
     fn mend(&mut self, host: usize) {
-        if self.hosts[host].doomed {
-            self.crash(host);
-        }
         let now = self.schedule.now();
         self.hosts[host].kept_down = false;
         self.hosts[host].set_full(false);
