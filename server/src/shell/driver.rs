@@ -195,7 +195,7 @@ impl Driver {
         if let Err(error) = self.replica.handle_frame(peer, body)? {
             tracing::error!(peer, %error, "a frame of a peer is refused, and its connection ended");
             // What follows in it must not count, as if nothing were missing.
-            self.links.insert(peer, Link { frames: None, ..Link::default() });
+            self.links.insert(peer, Link::default());
         }
         Ok(())
     }

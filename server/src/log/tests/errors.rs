@@ -63,18 +63,40 @@ fn a_turn_that_finds_no_room_waits_for_some() {
     assert_eq!(log.entries(FIRST, 0, 1, 10_000).unwrap(), [entry(1, 5000)]);
 }
 
+/// A log on a disk that has room for so many files.
+fn with_room_for(disk: &MemDisk, files: usize) -> Log {
+    let repo = disk.open().unwrap();
+    let held = disk.clone();
+    let full = FaultyRepo::new(repo, move |operation| {
+        let room = held.files().len() < files;
+        let creates = operation.action == Action::Create;
+        if creates && !room { Fault::Error(ErrorKind::StorageFull) } else { Fault::None }
+    });
+    Log::create(Box::new(full), SETTINGS).unwrap()
+}
+
+/// A file that was made for one large turn has room for one that drops entries, too.
+#[test]
+fn a_large_turn_that_takes_the_last_room_leaves_some_to_give_files_back() {
+    let disk = MemDisk::new();
+    let mut log = with_room_for(&disk, 2);
+    log.record(FIRST, &Call::Append(vec![entry(1, 100)])).unwrap();
+    log.sync().unwrap();
+    log.record(FIRST, &Call::Append(vec![entry(2, 5000)])).unwrap();
+    log.sync().unwrap();
+    assert!(log.is_full());
+    log.record(FIRST, &Call::Trim(1)).unwrap();
+    log.record(FIRST, &Call::Compacted(1)).unwrap();
+    log.sync().unwrap();
+    assert_eq!(disk.files(), [2, 3], "the first was given back, and there is room for the next");
+    assert!(!log.is_full());
+}
+
 /// What is left of the current file takes the turn that drops entries, and so gives files back.
 #[test]
 fn a_full_disk_is_noticed_while_there_is_room_to_give_files_back() {
     let disk = MemDisk::new();
-    let repo = disk.open().unwrap();
-    let held = disk.clone();
-    let full = FaultyRepo::new(repo, move |operation| {
-        let room = held.files().len() < 3;
-        let creates = operation.action == Action::Create;
-        if creates && !room { Fault::Error(ErrorKind::StorageFull) } else { Fault::None }
-    });
-    let mut log = Log::create(Box::new(full), SETTINGS).unwrap();
+    let mut log = with_room_for(&disk, 3);
     let mut turns = 0;
     while !log.is_full() {
         log.record(FIRST, &Call::Append(vec![entry(turns, 200)])).unwrap();
