@@ -14,6 +14,7 @@
 //! Not here: sockets, threads, clocks, and who is connected to whom.
 
 mod admission;
+mod apply;
 mod clock;
 mod leadership;
 mod liveness;
@@ -28,8 +29,8 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 use gesmas_machine::{
-    Ballot, CodeHash, Command, DecodeError, Effect, Engine, JoinError, LogEntry, Machine, Outcome,
-    PlantedBug, Progress, Refusal, SessionId,
+    Ballot, CodeHash, Command, DecodeError, Effect, Engine, JoinError, Machine, Outcome,
+    PlantedBug, Refusal, SessionId,
 };
 
 use self::{
@@ -141,10 +142,6 @@ pub enum ReplicaError {
     },
 }
 
-/// Entries handed to the machine that it has not begun; more wait in the log.
-const BACKLOG: usize = 64;
-/// Bytes of entries read from the log at once.
-const READ_BYTES: u64 = 8 << 20;
 /// Bytes of commands forwarded in one message, about.
 const FORWARD_BYTES: usize = 4 << 20;
 
@@ -424,32 +421,6 @@ impl<E: Engine> Replica<E> {
         Ok(())
     }
 
-    /// Lets the machine work for about `budget` segments, and serves reads when it is idle.
-    ///
-    /// # Errors
-    /// When the replica must stop.
-    pub fn apply(&mut self, budget: u32) -> Result<Progress, ReplicaError> {
-        let progress = self.machine.run(budget);
-        self.snapshot_if_due();
-        while let Some(effect) = self.machine.poll_effect() {
-            if effect == Effect::BatchVoid {
-                self.outstanding.resend_all();
-            }
-            self.outputs.push_back(Output::Effect(effect));
-        }
-        if progress == Progress::Idle {
-            self.take_decided()?;
-            if self.machine.is_idle() {
-                if !self.snapshots.is_starving() {
-                    self.serve_reads();
-                }
-                return Ok(Progress::Idle);
-            }
-            return Ok(Progress::More);
-        }
-        Ok(progress)
-    }
-
     /// The next output.
     pub fn poll_output(&mut self) -> Option<Output> {
         self.outputs.pop_front()
@@ -483,59 +454,6 @@ impl<E: Engine> Replica<E> {
     /// Whether this replica leads and orders.
     pub fn is_leading(&self) -> bool {
         self.leadership.is_leading()
-    }
-
-    fn serve_reads(&mut self) {
-        for (id, question) in self.local_reads.take_ready(self.applied) {
-            if self.machine.step() < question.seen {
-                self.local_reads.put_back(id, question);
-                continue;
-            }
-            let Some(read) = &question.read else {
-                self.outputs.push_back(Output::CaughtUp { id });
-                continue;
-            };
-            match self.machine.read(read.clone()) {
-                // What the read follows is on its way here.
-                Err(Refusal::OutOfOrder { .. }) => self.local_reads.put_back(id, question),
-                result => self.outputs.push_back(Output::Read { id, result }),
-            }
-        }
-    }
-
-    /// Hands decided entries to the machine while it has room.
-    fn take_decided(&mut self) -> Result<(), ReplicaError> {
-        // What is decided in a turn that is not durable yet waits for the end of the turn.
-        if self.snapshots.is_starving() || self.standstill.is_unfinished() {
-            return Ok(());
-        }
-        while self.machine.backlog() < BACKLOG {
-            let entries = self.node.read_decided(self.applied, BACKLOG, READ_BYTES)?;
-            if entries.is_empty() {
-                break;
-            }
-            for (index, bytes) in entries {
-                let entry = LogEntry::decode(&bytes)
-                    .map_err(|error| ReplicaError::Entry { index, error })?;
-                self.snapshots.note_entry(bytes.len());
-                self.note_entry(&entry);
-                self.machine.handle_entry(entry)?;
-                self.applied = index + 1;
-            }
-        }
-        Ok(())
-    }
-
-    /// Forgets commands that are in a batch that counts.
-    fn note_entry(&mut self, entry: &LogEntry) {
-        match entry {
-            LogEntry::Genesis(_) => {}
-            LogEntry::LeaderStart { ballot, .. } => self.counting = self.counting.max(*ballot),
-            LogEntry::Batch(batch) if batch.ballot == self.counting => {
-                self.outstanding.applied(&batch.commands);
-            }
-            LogEntry::Batch(_) => {}
-        }
     }
 
     fn send_paxos(

@@ -1,0 +1,94 @@
+//! What is decided reaches the machine, and what the machine does reaches the outputs.
+//!
+//! Invariants: entries are handed over in order, each once; reads are served only when everything
+//! that is known to be decided is applied.
+//! Not here: what comes before an entry is decided (`mod.rs`, `leadership.rs`).
+
+use gesmas_machine::{Effect, Engine, LogEntry, Progress, Refusal};
+
+use super::{Output, Replica, ReplicaError};
+
+/// Entries handed to the machine that it has not begun; more wait in the log.
+const BACKLOG: usize = 64;
+/// Bytes of entries read from the log at once.
+const READ_BYTES: u64 = 8 << 20;
+impl<E: Engine> Replica<E> {
+    /// Lets the machine work for about `budget` segments, and serves reads when it is idle.
+    ///
+    /// # Errors
+    /// When the replica must stop.
+    pub fn apply(&mut self, budget: u32) -> Result<Progress, ReplicaError> {
+        let progress = self.machine.run(budget);
+        self.snapshot_if_due();
+        while let Some(effect) = self.machine.poll_effect() {
+            if effect == Effect::BatchVoid {
+                self.outstanding.resend_all();
+            }
+            self.outputs.push_back(Output::Effect(effect));
+        }
+        if progress == Progress::Idle {
+            self.take_decided()?;
+            if self.machine.is_idle() {
+                if !self.snapshots.is_starving() {
+                    self.serve_reads();
+                }
+                return Ok(Progress::Idle);
+            }
+            return Ok(Progress::More);
+        }
+        Ok(progress)
+    }
+
+    fn serve_reads(&mut self) {
+        for (id, question) in self.local_reads.take_ready(self.applied) {
+            if self.machine.step() < question.seen {
+                self.local_reads.put_back(id, question);
+                continue;
+            }
+            let Some(read) = &question.read else {
+                self.outputs.push_back(Output::CaughtUp { id });
+                continue;
+            };
+            match self.machine.read(read.clone()) {
+                // What the read follows is on its way here.
+                Err(Refusal::OutOfOrder { .. }) => self.local_reads.put_back(id, question),
+                result => self.outputs.push_back(Output::Read { id, result }),
+            }
+        }
+    }
+
+    /// Hands decided entries to the machine while it has room.
+    pub(super) fn take_decided(&mut self) -> Result<(), ReplicaError> {
+        // What is decided in a turn that is not durable yet waits for the end of the turn.
+        if self.snapshots.is_starving() || self.standstill.is_unfinished() {
+            return Ok(());
+        }
+        while self.machine.backlog() < BACKLOG {
+            let entries = self.node.read_decided(self.applied, BACKLOG, READ_BYTES)?;
+            if entries.is_empty() {
+                break;
+            }
+            for (index, bytes) in entries {
+                let entry = LogEntry::decode(&bytes)
+                    .map_err(|error| ReplicaError::Entry { index, error })?;
+                self.snapshots.note_entry(bytes.len());
+                self.note_entry(&entry);
+                self.machine.handle_entry(entry)?;
+                self.applied = index + 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Forgets commands that are in a batch that counts.
+    fn note_entry(&mut self, entry: &LogEntry) {
+        match entry {
+            LogEntry::Genesis(_) => {}
+            LogEntry::LeaderStart { ballot, .. } => self.counting = self.counting.max(*ballot),
+            LogEntry::Batch(batch) if batch.ballot == self.counting => {
+                self.outstanding.applied(&batch.commands);
+            }
+            LogEntry::Batch(_) => {}
+        }
+    }
+}
