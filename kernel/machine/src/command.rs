@@ -12,8 +12,9 @@ use crate::{
     encoding::{self, DecodeError},
     engine::EngineIdentity,
     limits::Limits,
-    names::{ClassName, InvocationId, MethodName, ObjectName, SessionId, Time},
+    names::{ClassName, InvocationId, MethodName, ObjectName, SessionId, Step, Time},
     outcome::LimitExceeded,
+    sum::Sum,
 };
 
 /// The version of the machine's behaviour that this code runs.
@@ -141,6 +142,15 @@ pub enum Command {
         code: CodeHash,
         /// Why it could not.
         failure: Option<String>,
+    },
+    /// A replica says what its state was after a step.
+    Vote {
+        /// The replica.
+        replica: u64,
+        /// The step.
+        step: Step,
+        /// Hash of its state then.
+        hash: Sum,
     },
 }
 

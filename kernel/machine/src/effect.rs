@@ -9,6 +9,7 @@ use crate::{
     code::CodeHash,
     names::{ClassName, InvocationId, ObjectName, SessionId, Step},
     outcome::{Outcome, Refusal},
+    sum::Sum,
 };
 
 /// Where in the history an effect belongs: clients never accept an older position than the last.
@@ -85,6 +86,32 @@ pub enum Effect {
         class: ClassName,
         /// The module's hash.
         code: CodeHash,
+    },
+    /// The state is to be compared: this replica is to vote.
+    Checkpoint {
+        /// The step after which.
+        step: Step,
+        /// Hash of the state then.
+        hash: Sum,
+    },
+    /// A majority of the replicas had one state after a step.
+    Agreed {
+        /// The step.
+        step: Step,
+        /// Hash of the state then.
+        hash: Sum,
+    },
+    /// A replica had another state after a step than the majority.
+    VotedOtherwise {
+        /// The step.
+        step: Step,
+        /// The replica.
+        replica: u64,
+    },
+    /// No majority of the replicas had one state after a step.
+    NoAgreement {
+        /// The step.
+        step: Step,
     },
     /// A batch was void: its requests are to be forwarded again.
     BatchVoid,

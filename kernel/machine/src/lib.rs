@@ -8,9 +8,11 @@
 #![deny(clippy::float_arithmetic, clippy::disallowed_types, clippy::disallowed_methods)]
 
 mod check;
+mod checkpoint;
 mod class;
 mod code;
 mod command;
+mod difference;
 mod effect;
 mod encoding;
 mod engine;
@@ -21,6 +23,7 @@ mod limits;
 mod machine;
 mod names;
 mod outcome;
+mod overrides;
 mod planted;
 mod query;
 mod read;
@@ -38,6 +41,7 @@ pub use crate::{
         Acknowledged, Ballot, Batch, Command, Genesis, LogEntry, Place, Read, Request, RequestBody,
         STATE_MACHINE_VERSION,
     },
+    difference::{Difference, RecordName, Sums},
     effect::{Effect, Position, SessionEnd},
     encoding::DecodeError,
     engine::{ActivationId, End, Engine, EngineIdentity, Entry, Turn},
@@ -53,6 +57,7 @@ pub use crate::{
     outcome::{
         CallError, CancelReason, Forbidden, LimitExceeded, ModuleError, Outcome, Refusal, Trap,
     },
+    overrides::Override,
     planted::{Planted, PlantedBug},
     query::{
         ClassView, InvocationView, ObjectSummary, ObjectView, PendingEvents, SemaphoreView,

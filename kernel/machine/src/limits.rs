@@ -73,6 +73,9 @@ pub struct Limits {
     pub principal_bytes: u64,
     /// Longest timeout of a session, nanoseconds.
     pub session_timeout: u64,
+    /// Steps from one comparison of the replicas' states to the next, at most 1,000. Each costs a step
+    /// for every replica, so it must be far greater than their number.
+    pub checkpoint_steps: u64,
     /// Classes.
     pub classes: u64,
     /// Size and shape of a module.
@@ -154,6 +157,7 @@ impl Default for Limits {
             log_bytes: 4 * KIB,
             principal_bytes: 255,
             session_timeout: 24 * 3_600 * 1_000_000_000,
+            checkpoint_steps: 1_000,
             classes: 10_000,
             module: ModuleLimits::default(),
         }

@@ -18,6 +18,7 @@
 use std::collections::VecDeque;
 
 use crate::{
+    checkpoint::OwnCheckpoints,
     code::CodeHash,
     command::{Batch, Command, Genesis, LogEntry},
     effect::Effect,
@@ -26,6 +27,7 @@ use crate::{
     image::Snapshot,
     limits::Limits,
     names::{SessionId, Step, Time},
+    overrides::Override,
     planted::PlantedBug,
     state::State,
     statistics::Statistics,
@@ -80,6 +82,10 @@ pub struct Machine<E> {
     step_open: bool,
     outbox: VecDeque<Effect>,
     snapshot: SnapshotRequest,
+    /// What this replica voted for. Not state.
+    pub(crate) checkpoints: OwnCheckpoints,
+    /// Invocations that end instead of going on, each at a step.
+    pub(crate) overrides: Vec<Override>,
 }
 
 /// A snapshot that was asked for.
@@ -134,6 +140,8 @@ impl<E: Engine> Machine<E> {
             step_open: false,
             outbox: VecDeque::new(),
             snapshot: SnapshotRequest::None,
+            checkpoints: OwnCheckpoints::default(),
+            overrides: Vec::new(),
         }
     }
 
@@ -146,6 +154,7 @@ impl<E: Engine> Machine<E> {
         self.alarms_open = false;
         self.step_open = false;
         self.snapshot = SnapshotRequest::None;
+        self.checkpoints = OwnCheckpoints::default();
     }
 
     /// Asks for a snapshot between this entry of the log and the next.
@@ -294,8 +303,21 @@ impl<E: Engine> Machine<E> {
     fn end_step(&mut self) {
         self.let_transient_objects_vanish();
         assert!(self.world.is_committed(), "no segment is open at the end of a step");
+        if let Some(step) = self.world.state.give_up_old_dispute() {
+            self.world.staged.push(Effect::NoAgreement { step });
+        }
         self.outbox.extend(self.world.staged.drain(..));
         self.step_open = false;
+        if self.world.state.is_checkpoint(self.world.state.step) {
+            self.compare_states();
+        }
+    }
+
+    /// Lets the replica vote on the state after the step that has just ended.
+    fn compare_states(&mut self) {
+        let (step, hash) = (self.world.state.step, self.state_hash());
+        self.checkpoints.add(step, hash, Snapshot::of(&self.world.state));
+        self.outbox.push_back(Effect::Checkpoint { step, hash });
     }
 
     fn check_genesis(&self, genesis: &Genesis) -> Result<(), JoinError> {

@@ -85,6 +85,8 @@ planted_bugs! {
     AppliesUndecided,
     /// A restart from a snapshot skips an entry.
     SnapshotSkipsEntry,
+    /// A replica whose state is not the majority's goes on.
+    DivergenceIgnored,
 }
 
 /// What is planted.
@@ -124,10 +126,36 @@ impl Planted {
 }
 
 #[cfg(feature = "planted")]
-impl<E> crate::Machine<E> {
+impl<E: crate::Engine> crate::Machine<E> {
     /// Plants a bug.
     pub fn plant(&mut self, planted: Planted) {
         self.world.planted = planted;
+    }
+
+    /// Changes a value as a processor might that computes wrongly: the state stays sound, and is
+    /// another one than that of other replicas. Says which object has the value, if there is one;
+    /// `choice` chooses among them.
+    pub fn miscompute(&mut self, choice: u64) -> Option<crate::ObjectName> {
+        use crate::sum::Sum;
+        assert!(self.is_between_entries(), "what is half done is left alone");
+        let state = &mut self.world.state;
+        let values = |object: &crate::state::Object| {
+            object.entries.iter().any(|(_, entry)| !entry.value.is_empty())
+        };
+        let all: Vec<_> = state.objects.iter().filter(|(_, object)| values(object)).collect();
+        let (name, _) = all.get(usize::try_from(choice % (all.len().max(1) as u64)).ok()?)?;
+        let name = (*name).clone();
+        let object = state.object_mut(&name)?;
+        let incarnation = object.incarnation.0;
+        let found = object.entries.iter().find(|(_, entry)| !entry.value.is_empty());
+        let (key, mut entry) = found.map(|(key, entry)| (key.clone(), entry.as_ref().clone()))?;
+        let before = entry.sum;
+        entry.value[0] ^= 1;
+        entry.sum = Sum::of_entry(incarnation, &key, &entry.value);
+        let after = entry.sum;
+        object.entries.insert(key, std::sync::Arc::new(entry));
+        state.adjust_object(&name, before, after);
+        Some(name)
     }
 }
 

@@ -9,7 +9,7 @@
 
 use std::collections::BTreeMap;
 
-use gesmas_machine::{CodeHash, Command, SessionId};
+use gesmas_machine::{CodeHash, Command, SessionId, Step};
 
 /// What tells two commands apart for the purpose of sending again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -20,6 +20,7 @@ pub(super) enum Key {
     Cancel(SessionId, u64),
     Acknowledge(SessionId),
     Compiled(u64, CodeHash),
+    Vote(u64, Step),
 }
 
 /// What a command is known by.
@@ -33,6 +34,7 @@ pub(super) fn key(command: &Command) -> Key {
         Command::Cancel { place, .. } => Key::Cancel(place.session, place.number),
         Command::Acknowledge { session, .. } => Key::Acknowledge(*session),
         Command::Compiled { replica, code, .. } => Key::Compiled(*replica, *code),
+        Command::Vote { replica, step, .. } => Key::Vote(*replica, *step),
     }
 }
 
@@ -140,7 +142,8 @@ pub(super) fn command_bytes(command: &Command) -> usize {
         Command::CloseSession { .. }
         | Command::ExpireSession { .. }
         | Command::Cancel { .. }
-        | Command::Acknowledge { .. } => 0,
+        | Command::Acknowledge { .. }
+        | Command::Vote { .. } => 0,
     };
     FIXED + variable
 }

@@ -98,7 +98,12 @@ impl Driver {
                     self.compiler.add(Job { code, module, reason: CompileReason::Ordered });
                 }
             }
-            Effect::BatchVoid => {}
+            // The core's own affair.
+            Effect::BatchVoid
+            | Effect::Checkpoint { .. }
+            | Effect::Agreed { .. }
+            | Effect::VotedOtherwise { .. }
+            | Effect::NoAgreement { .. } => {}
             Effect::Log { object, invocation, level, text } => {
                 log_line(&object.to_string(), invocation.0, level, &text);
             }

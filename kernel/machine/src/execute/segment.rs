@@ -40,6 +40,9 @@ impl<E: Engine> Machine<E> {
     /// Gives the processor to the next of the ready list.
     pub(crate) fn go_on(&mut self, id: InvocationId) {
         let mut invocation = self.world.take_invocation(id).expect("who is ready has not ended");
+        if self.is_overridden(id) {
+            return self.end_overridden(invocation);
+        }
         let status = std::mem::replace(&mut invocation.status, Status::Running);
         let Status::Ready(wake_up) = status else {
             panic!("invocation {id} is in the ready list and not ready");

@@ -10,6 +10,7 @@
 //! Not here: how the state changes (`world/`), and what lives only while a step runs.
 
 mod alarm;
+mod checkpoint;
 mod class;
 mod invocation;
 mod object;
@@ -22,6 +23,7 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use self::{
     alarm::{Alarm, AlarmAction},
+    checkpoint::{Checkpoint, Standing},
     class::{Class, ClassStatus},
     invocation::{Blocked, Frame, Invocation, Journal, Origin, Running, Status, WakeUp, checksum},
     object::{Entry, Fault, Object, Permit, Semaphore, permit_sum, waiter_sum},
@@ -66,6 +68,10 @@ pub(crate) struct State {
     pub(crate) state_bytes: u64,
     /// Sum of the records of all objects and sessions.
     pub(crate) total: Sum,
+    /// Votes of the replicas on states of the past.
+    pub(crate) checkpoints: OrdMap<Step, Checkpoint>,
+    /// A step on which votes contradict each other without a majority, and until when that may be.
+    pub(crate) dispute: Option<(Step, Time)>,
 }
 
 /// The next number of each sequence.
@@ -99,6 +105,8 @@ impl State {
             next: Next { session: 1, invocation: 1, permit: 1, alarm: 1, incarnation: 1, token: 1 },
             state_bytes: 0,
             total: Sum::default(),
+            checkpoints: OrdMap::new(),
+            dispute: None,
         }
     }
 

@@ -24,6 +24,9 @@ pub(crate) struct Call {
 impl<E: Engine> Machine<E> {
     pub(super) fn call(&mut self, place: Place, time_left: Option<u64>, call: Call) {
         let id = self.world.state.next.take_invocation();
+        if self.is_overridden(id) {
+            return self.world.reply(place.session, place.number, Self::overridden());
+        }
         let savepoint = self.world.savepoint();
         let made = self
             .check_call(&call, MethodKind::Update)
@@ -121,6 +124,9 @@ impl<E: Engine> Machine<E> {
     /// Runs a handler, for a timer or watch whose object is there.
     pub(super) fn run_handler(&mut self, alarm: AlarmId, call: Call) {
         let id = self.world.state.next.take_invocation();
+        if self.is_overridden(id) {
+            return;
+        }
         let savepoint = self.world.savepoint();
         let origin = Origin::Alarm(alarm);
         let invocation = self.new_invocation(id, origin, SCHEDULER.into(), call);

@@ -9,6 +9,7 @@ mod cancel;
 mod class;
 mod object;
 mod session;
+mod vote;
 
 pub(crate) use self::call::Call;
 use crate::{
@@ -80,6 +81,7 @@ impl<E: Engine> Machine<E> {
                 self.world.acknowledge(session, &acknowledged);
             }
             Command::Compiled { replica, code, failure } => self.compiled(replica, code, failure),
+            Command::Vote { replica, step, hash } => self.vote(replica, step, hash),
         }
     }
 

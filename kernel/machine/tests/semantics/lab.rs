@@ -16,9 +16,9 @@ use std::{collections::BTreeMap, fmt::Write as _};
 
 use gesmas_machine::{
     Acknowledged, Ballot, Batch, CallError, ClassName, CodeHash, Command, Effect, Genesis,
-    InvocationId, Limits, LogEntry, Machine, MethodName, ObjectName, Outcome, Place, Progress,
-    Read, Request, RequestBody, STATE_MACHINE_VERSION, SessionEnd, SessionId, Settings, Time,
-    scripted::ScriptedEngine,
+    InvocationId, Limits, LogEntry, Machine, MethodName, ObjectName, Outcome, Override, Place,
+    Progress, Read, Request, RequestBody, STATE_MACHINE_VERSION, SessionEnd, SessionId, Settings,
+    Time, scripted::ScriptedEngine,
 };
 
 pub(crate) type Scripted = Machine<ScriptedEngine>;
@@ -38,6 +38,7 @@ pub(crate) struct Lab {
     sent: BTreeMap<(String, u64), Request>,
     numbers: BTreeMap<String, u64>,
     pub(crate) ballot: Ballot,
+    overrides: Vec<Override>,
     trace: String,
 }
 
@@ -85,6 +86,7 @@ impl Lab {
             sent: BTreeMap::new(),
             numbers: BTreeMap::new(),
             ballot,
+            overrides: Vec::new(),
             trace: String::new(),
         };
         lab.apply(&LogEntry::Genesis(Box::new(genesis)));
@@ -135,6 +137,7 @@ impl Lab {
             if replica.reborn {
                 let image = replica.machine.encode_image();
                 replica.machine = restore(&self.classes, &image);
+                replica.machine.set_overrides(self.overrides.clone());
                 assert_eq!(image, replica.machine.encode_image(), "an image has one encoding");
             }
             replica.machine.handle_entry(entry.clone()).expect("the engine is the group's");
@@ -152,6 +155,14 @@ impl Lab {
             self.note(effect);
         }
         effects
+    }
+
+    /// Gives all machines their overrides.
+    pub(crate) fn set_overrides(&mut self, overrides: Vec<Override>) {
+        for replica in &mut self.replicas {
+            replica.machine.set_overrides(overrides.clone());
+        }
+        self.overrides = overrides;
     }
 
     /// The machine that keeps all bodies.
@@ -328,6 +339,12 @@ impl Lab {
             }
             Effect::Compile { class, .. } => format!("compile {class}"),
             Effect::BatchVoid => "void".into(),
+            Effect::Checkpoint { step, .. } => format!("checkpoint after step {step}"),
+            Effect::Agreed { step, .. } => format!("agreed on step {step}"),
+            Effect::VotedOtherwise { step, replica } => {
+                format!("replica {replica} voted otherwise on step {step}")
+            }
+            Effect::NoAgreement { step } => format!("no agreement on step {step}"),
             Effect::Log { object, text, .. } => format!("log of {object}: {text}"),
             Effect::HandlerFailed { object, text } => format!("fault of {object}: {text}"),
         };
