@@ -24,12 +24,16 @@ impl<E: Engine> Replica<E> {
             if effect == Effect::BatchVoid {
                 self.outstanding.resend_all();
             }
-            self.outputs.push_back(Output::Effect(effect));
+            self.compare(&effect);
+            // What another state brings forth is for nobody.
+            if !self.has_diverged() {
+                self.outputs.push_back(Output::Effect(effect));
+            }
         }
         if progress == Progress::Idle {
             self.take_decided()?;
             if self.machine.is_idle() {
-                if !self.snapshots.is_starving() {
+                if !self.snapshots.is_starving() && !self.has_diverged() {
                     self.serve_reads();
                 }
                 return Ok(Progress::Idle);

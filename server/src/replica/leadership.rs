@@ -82,6 +82,9 @@ impl<E: Engine> Replica<E> {
             PeerMessage::Piece { index, offset, total, bytes } => {
                 self.piece_came(index, offset, total, bytes);
             }
+            PeerMessage::AskSums { step, after } => self.asked_sums(from, step, after),
+            PeerMessage::Sums { step, after, sums } => self.sums_came(from, step, after, &sums),
+            PeerMessage::NoSums { step } => self.no_sums(from, step),
             PeerMessage::AskReadPoint { round } => {
                 if self.is_leading() && self.has_planted(PlantedBug::ReadWithoutMajority) {
                     let index = self.node.accepted_index();

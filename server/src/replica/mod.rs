@@ -16,6 +16,7 @@
 mod admission;
 mod apply;
 mod clock;
+mod divergence;
 mod leadership;
 mod liveness;
 mod outstanding;
@@ -35,6 +36,7 @@ use gesmas_machine::{
 
 use self::{
     admission::Admission,
+    divergence::Divergence,
     leadership::Leadership,
     liveness::Liveness,
     outstanding::Outstanding,
@@ -45,6 +47,7 @@ use self::{
 };
 pub use self::{
     clock::Moment,
+    divergence::Diverged,
     peer::PeerError,
     reads::{Question, ReadId},
     snapshots::{Held, SnapshotCounts},
@@ -129,6 +132,9 @@ pub enum ReplicaError {
         /// Who knows it.
         peer: u64,
     },
+    /// Its state is not the group's.
+    #[error("{0}")]
+    Diverged(Box<Diverged>),
     /// The state of a snapshot cannot be run here.
     #[error("the state cannot be run: {0}")]
     State(#[from] gesmas_machine::ImageError),
@@ -166,6 +172,7 @@ pub struct Replica<E> {
     snapshots: Snapshots,
     admission: Admission,
     standstill: Standstill,
+    divergence: Divergence,
     outgoing: Vec<(u64, PeerMessage)>,
     /// Messages that wait until the log is durable.
     late_outgoing: Vec<(u64, PeerMessage)>,
@@ -195,7 +202,8 @@ impl<E: Engine> Replica<E> {
         let config = node.config();
         let member = config.members.iter().filter(|id| **id < config.replica).count() as u64;
         let members = config.members.len() as u64;
-        let snapshots = Snapshots::new(held, settings.snapshot_bytes, member, members);
+        let step = machine.step().0;
+        let snapshots = Snapshots::new(held, step, settings.snapshot_bytes, member, members);
         let counting = machine.ballot();
         let mut replica = Self {
             settings,
@@ -214,10 +222,12 @@ impl<E: Engine> Replica<E> {
             snapshots,
             admission,
             standstill: Standstill::default(),
+            divergence: Divergence::default(),
             outgoing: Vec::new(),
             late_outgoing: Vec::new(),
             outputs: VecDeque::new(),
         };
+        replica.divergence = Divergence::new(replica.ballot());
         if replica.node.first_index() > applied {
             replica.snapshots.starve();
         }
@@ -243,6 +253,7 @@ impl<E: Engine> Replica<E> {
             self.introduce();
             return Ok(());
         }
+        self.divergence_tick()?;
         self.node.tick()?;
         if !self.has_planted(PlantedBug::StalledLeaderExpires) {
             self.liveness.tick(self.now.monotonic, self.majority());
@@ -333,7 +344,7 @@ impl<E: Engine> Replica<E> {
     /// # Errors
     /// [`Busy`] when too many wait.
     pub fn handle_command(&mut self, command: Command) -> Result<(), Busy> {
-        if self.stands_still() || self.outstanding.len() >= self.settings.outstanding {
+        if self.turns_away() || self.outstanding.len() >= self.settings.outstanding {
             return Err(Busy);
         }
         match &command {
@@ -344,6 +355,11 @@ impl<E: Engine> Replica<E> {
         }
         self.outstanding.add(command);
         Ok(())
+    }
+
+    /// Whether clients must go elsewhere: the disk is full, or the state is not the group's.
+    pub fn turns_away(&self) -> bool {
+        self.stands_still() || self.has_diverged()
     }
 
     /// An own client was heard of.
@@ -361,7 +377,7 @@ impl<E: Engine> Replica<E> {
         for session in after.map(|(session, _)| session).into_iter().chain(question.alive) {
             self.liveness.hear(session);
         }
-        if self.stands_still() || self.local_reads.len() >= self.settings.outstanding {
+        if self.turns_away() || self.local_reads.len() >= self.settings.outstanding {
             return Err(Busy);
         }
         self.local_reads.add(id, question);

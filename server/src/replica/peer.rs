@@ -8,7 +8,7 @@
 //! Not here: length and checksum of frames, which the shell adds.
 
 use bytes::{Buf as _, Bytes};
-use gesmas_machine::{Ballot, Command, SessionId, Time};
+use gesmas_machine::{Ballot, Command, RecordName, SessionId, Step, Sums, Time};
 use serde::{Deserialize, Serialize};
 
 use crate::paxos::{self, Node, PeerPaxosMessage};
@@ -82,6 +82,27 @@ pub(super) enum PeerMessage {
         /// The piece.
         #[serde(with = "serde_bytes")]
         bytes: Vec<u8>,
+    },
+    /// Asks for the sums of the records that the receiver had after a step.
+    AskSums {
+        /// The step.
+        step: Step,
+        /// Those that come after this one.
+        after: Option<RecordName>,
+    },
+    /// The answer.
+    Sums {
+        /// As asked.
+        step: Step,
+        /// As asked.
+        after: Option<RecordName>,
+        /// The next of them; none at the end.
+        sums: Sums,
+    },
+    /// The sender does not have its state of that step any more.
+    NoSums {
+        /// As asked.
+        step: Step,
     },
     /// Asks the leader how far a read must wait.
     AskReadPoint {

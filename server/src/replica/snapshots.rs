@@ -13,8 +13,10 @@
 //! nobody's heartbeats wait. Files travel as they are: a fetch goes on from another peer, or in the
 //! next life of this replica, where it was. What is being fetched is kept, with the log after it,
 //! until its fetcher falls silent; otherwise a slow fetcher would start over for ever.
-//! Invariants: the log is compacted only to where a durable snapshot of this replica ends; a
-//! snapshot that was fetched is checked and durable before it is installed.
+//! Invariants: the log is compacted only to where a durable snapshot of this replica ends, and one
+//! whose state a majority has agreed on stays, with the log after it, so that a step on which replicas
+//! differed can be run again; a snapshot that was fetched is checked and durable before it is
+//! installed.
 //! Not here: files (`crate::snapshot`).
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -53,6 +55,10 @@ pub struct Held {
 #[derive(Debug, Default)]
 pub(super) struct Snapshots {
     held: Held,
+    /// Steps in the newest.
+    newest_step: u64,
+    /// Index of the newest one that is known to be of a state that a majority agreed on.
+    base: u64,
     /// Bytes of the entries applied since the newest.
     since: u64,
     /// Bytes after which the next is due.
@@ -120,12 +126,20 @@ enum FetchStep {
 
 impl Snapshots {
     /// `member` counts from 0 of `members`.
-    pub(super) fn new(held: Held, interval: u64, member: u64, members: u64) -> Self {
+    pub(super) fn new(
+        held: Held,
+        newest_step: u64,
+        interval: u64,
+        member: u64,
+        members: u64,
+    ) -> Self {
         let counts =
             SnapshotCounts { newest: held.newest.unwrap_or(0), ..SnapshotCounts::default() };
         let due = interval / members * (member + 1);
         // A crash may have come between a snapshot and what it allows to drop.
-        Self { held, due: due.max(1), compact: held.previous, counts, ..Self::default() }
+        let base = held.previous.unwrap_or(0);
+        let compact = held.previous;
+        Self { held, newest_step, base, due: due.max(1), compact, counts, ..Self::default() }
     }
 
     /// The machine lacks what the log no longer has.
@@ -147,8 +161,15 @@ impl Snapshots {
         self.fetchers.values().map(|(index, _)| *index).min()
     }
 
-    fn is_due(&self) -> bool {
-        !self.busy && !self.starving && (self.wanted || self.since >= self.due)
+    /// Whether one is due when `agreed` is the newest step that a majority agreed on.
+    fn is_due(&self, agreed: u64) -> bool {
+        let by_itself = self.since >= self.due && self.newest_step <= agreed;
+        !self.busy && !self.starving && (self.wanted || by_itself)
+    }
+
+    /// Puts out a job that is not about snapshots of this replica's own accord.
+    pub(super) fn add_job(&mut self, job: Job) {
+        self.jobs.push_back(job);
     }
 }
 
@@ -187,7 +208,7 @@ impl<E: Engine> Replica<E> {
                 self.snapshots.failed = false;
                 self.snapshots.counts.written += 1;
                 self.snapshots.counts.bytes = bytes;
-                self.hold(head.index);
+                self.hold(head.index, head.step);
             }
             Done::Written(Err(error)) => {
                 tracing::error!(%error, "a snapshot could not be written; the log is kept");
@@ -201,6 +222,9 @@ impl<E: Engine> Replica<E> {
                 self.piece_read(peer, index, offset, result);
             }
             Done::Fetched { index, result } => self.fetched(index, result),
+            Done::Evidence { step, result } => self.evidence_kept(step, result),
+            // Whoever is about to stop begins nothing new.
+            Done::Finished { .. } if self.has_diverged() => {}
             Done::Finished { index, result } => match result {
                 Ok(loaded) => self.install(*loaded)?,
                 Err(error) => {
@@ -213,10 +237,11 @@ impl<E: Engine> Replica<E> {
     }
 
     /// A newer snapshot is durable.
-    fn hold(&mut self, index: u64) {
+    fn hold(&mut self, index: u64, step: u64) {
         let held = &mut self.snapshots.held;
         if held.newest.is_none_or(|newest| newest < index) {
             *held = Held { newest: Some(index), previous: held.newest };
+            self.snapshots.newest_step = step;
         }
         self.snapshots.counts.newest = index;
         self.snapshots.compact = held.previous;
@@ -224,7 +249,11 @@ impl<E: Engine> Replica<E> {
 
     /// Asks the machine for a snapshot if one is due, and takes the one that it made.
     pub(super) fn snapshot_if_due(&mut self) {
-        if self.snapshots.is_due() {
+        let agreed = self.machine.agreed_step().map_or(0, |step| step.0);
+        if self.snapshots.newest_step <= agreed {
+            self.snapshots.base = self.snapshots.held.newest.unwrap_or(0);
+        }
+        if self.snapshots.is_due(agreed) && !self.has_diverged() {
             self.snapshots.busy = true;
             self.snapshots.wanted = false;
             self.machine.request_snapshot();
@@ -240,20 +269,21 @@ impl<E: Engine> Replica<E> {
             self.snapshots.busy = false;
             return;
         }
-        let newest = self.snapshots.held.newest.unwrap_or(0);
+        let newest = self.snapshots.held.newest.unwrap_or(0).min(self.snapshots.base);
         let keep_from = self.snapshots.pinned().map_or(newest, |pinned| pinned.min(newest));
         self.snapshots.jobs.push_back(Job::Write { index, snapshot, keep_from });
     }
 
     /// Drops what no restart needs from the log, once that is possible.
     pub(super) fn compact_log(&mut self) -> Result<(), ReplicaError> {
-        let Some(wanted) = self.snapshots.compact else {
+        let Some(wanted) = self.snapshots.compact.filter(|_| !self.has_diverged()) else {
             return Ok(());
         };
         // What the machine has yet to apply, and what a fetcher will need next, is kept.
         let needed = self.snapshots.pinned().unwrap_or(u64::MAX);
-        let wanted = if self.has_planted(PlantedBug::TrimTooFar) { u64::MAX } else { wanted };
-        let index = wanted.min(self.applied).min(self.node.decided_index()).min(needed);
+        let too_far = self.has_planted(PlantedBug::TrimTooFar);
+        let most = if too_far { u64::MAX } else { wanted.min(self.snapshots.base) };
+        let index = most.min(self.applied).min(self.node.decided_index()).min(needed);
         if self.node.compact(index)? && index == wanted {
             self.snapshots.compact = None;
         }
@@ -262,7 +292,7 @@ impl<E: Engine> Replica<E> {
 
     /// A peer lacks entries that are gone from this log, or that do not fit into a frame.
     pub(super) fn peer_is_behind(&mut self, peer: u64) {
-        if let Some(index) = self.snapshots.held.newest {
+        if let Some(index) = self.snapshots.held.newest.filter(|_| !self.has_diverged()) {
             self.outgoing.push((peer, PeerMessage::Behind { index }));
         }
     }
@@ -385,7 +415,9 @@ impl<E: Engine> Replica<E> {
     /// A peer asks for a piece. One is read for each at a time.
     pub(super) fn asked_piece(&mut self, peer: u64, index: u64, offset: u64) {
         self.snapshots.fetchers.insert(peer, (index, self.now.monotonic));
-        if self.snapshots.reading.insert(peer) {
+        if self.has_diverged() {
+            self.outgoing.push((peer, PeerMessage::Gone { index }));
+        } else if self.snapshots.reading.insert(peer) {
             self.snapshots.jobs.push_back(Job::Read { peer, index, offset });
         }
     }
@@ -445,7 +477,7 @@ impl<E: Engine> Replica<E> {
         let needed = self.snapshots.starving || index > self.node.decided_index();
         if !needed {
             // The log came along meanwhile. The file is one more snapshot that restarts can use.
-            self.hold(index);
+            self.hold(index, loaded.head.step);
             return Ok(());
         }
         self.machine.replace(loaded.snapshot)?;
@@ -458,7 +490,7 @@ impl<E: Engine> Replica<E> {
         self.snapshots.busy = false;
         self.snapshots.since = 0;
         self.snapshots.counts.installed += 1;
-        self.hold(index);
+        self.hold(index, loaded.head.step);
         self.outstanding.resend_all();
         self.outputs.push_back(Output::Replaced);
         self.compile_what_is_missing();

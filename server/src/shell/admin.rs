@@ -249,6 +249,8 @@ fn counters(replica: &Replica<WasmEngine>, counts: &[(&'static str, u64)]) -> Ve
         ("snapshot_bytes", snapshots.bytes),
         ("stands_still", u64::from(replica.stands_still())),
         ("standstills", replica.standstills()),
+        ("agreed_step", replica.machine().agreed_step().map_or(0, |step| step.0)),
+        ("divergences", replica.divergences()),
     ];
     own.iter().chain(counts).map(|(name, count)| ((*name).into(), *count)).collect()
 }

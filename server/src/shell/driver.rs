@@ -28,6 +28,8 @@ const TURN_INPUTS: u64 = 1_024;
 
 /// What clients of a replica that stands still are told.
 const DISK_FULL: &str = "the replica's disk is full";
+/// What clients of a replica that has diverged are told.
+const DIVERGED: &str = "the replica's state is not the group's";
 
 /// Time after which code is compiled again that could not be, nanoseconds.
 const COMPILE_AGAIN: u64 = 10_000_000_000;
@@ -67,6 +69,8 @@ pub(super) struct Driver {
     slice: u32,
     /// How often the replica had stood still by the end of the last turn.
     standstills: u64,
+    /// Whether it had diverged by then.
+    diverged: bool,
     /// Turns, and inputs taken in them.
     turns: u64,
     inputs: u64,
@@ -95,6 +99,7 @@ impl Driver {
             failed: BTreeMap::new(),
             slice,
             standstills: 0,
+            diverged: false,
             turns: 0,
             inputs: 0,
             leading,
@@ -149,7 +154,7 @@ impl Driver {
         while let Some(job) = self.replica.poll_job() {
             self.keeper.add(job);
         }
-        let leads = self.replica.is_leading() && !self.replica.stands_still();
+        let leads = self.replica.is_leading() && !self.replica.turns_away();
         self.leading.send_if_modified(|leading| std::mem::replace(leading, leads) != leads);
         Ok(())
     }
@@ -222,12 +227,14 @@ impl Driver {
         }
     }
 
-    /// The clients of a replica whose disk has no room are to go elsewhere.
+    /// The clients of a replica whose disk has no room, or that has diverged, are to go elsewhere.
     fn mind_standstill(&mut self) {
-        if std::mem::replace(&mut self.standstills, self.replica.standstills())
-            != self.replica.standstills()
-        {
+        let (standstills, diverged) = (self.replica.standstills(), self.replica.has_diverged());
+        if std::mem::replace(&mut self.standstills, standstills) != standstills {
             self.router.say_goodbye(DISK_FULL);
+        }
+        if std::mem::replace(&mut self.diverged, diverged) != diverged {
+            self.router.say_goodbye(DIVERGED);
         }
     }
 
@@ -250,8 +257,9 @@ impl Driver {
     }
 
     fn client_message(&mut self, connection: ConnectionId, message: ClientMessage) {
-        if self.replica.stands_still() && !matches!(message, ClientMessage::Admin(_)) {
-            return self.router.send_away(connection, DISK_FULL);
+        if self.replica.turns_away() && !matches!(message, ClientMessage::Admin(_)) {
+            let reason = if self.replica.has_diverged() { DIVERGED } else { DISK_FULL };
+            return self.router.send_away(connection, reason);
         }
         match message {
             ClientMessage::Hello(_) => panic!("the connection handles the greeting"),

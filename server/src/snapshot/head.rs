@@ -86,6 +86,12 @@ impl Head {
         if head.index == index { Ok(head) } else { Err(damaged("it is the head of another one")) }
     }
 
+    /// The index that a head claims, right or not.
+    pub(super) fn claimed_index(bytes: &[u8]) -> u64 {
+        let field = bytes.get(40..48).and_then(<[u8]>::first_chunk);
+        field.map_or(0, |field| u64::from_le_bytes(*field))
+    }
+
     pub(super) fn check_owner(&self, owner: Owner) -> Result<(), SnapshotError> {
         if self.owner == owner {
             return Ok(());

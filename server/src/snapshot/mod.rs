@@ -11,6 +11,7 @@
 mod error;
 mod file;
 mod head;
+mod inspect;
 pub mod repo;
 mod store;
 #[cfg(test)]
@@ -20,6 +21,7 @@ mod worker;
 pub use self::{
     error::SnapshotError,
     head::{Head, Owner},
+    inspect::{Inspected, inspect},
     store::{Loaded, PIECE_BYTES, Store},
-    worker::{Done, Job, Worker},
+    worker::{Done, Evidence, Job, OwnDivergence, Worker},
 };

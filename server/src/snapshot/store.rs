@@ -5,12 +5,15 @@ use gesmas_machine::Snapshot;
 use super::{
     SnapshotError,
     file::{self, FileWriter},
-    head::{Head, Owner},
-    repo::{Repo, RepoError, Stage},
+    head::{HEAD_BYTES, Head, Owner},
+    repo::{Aside, Repo, RepoError, Stage},
 };
 
 /// Bytes of a file that travel to a peer in one piece.
 pub const PIECE_BYTES: u64 = 1 << 20;
+/// Files of evidence that are kept; no more are written, so that a divergence that comes again and again
+/// does not fill the disk.
+const EVIDENCE_MOST: usize = 8;
 /// After so many bytes the writer makes them durable, so that the system never has much to write at
 /// once while the log waits for its own sync.
 const SYNC_BYTES: u64 = 4 << 20;
@@ -60,26 +63,74 @@ impl Store {
     /// When the folder fails; nothing is left of the file then.
     pub fn write(&mut self, index: u64, snapshot: &Snapshot) -> Result<(Head, u64), SnapshotError> {
         let head = Head::new(self.owner, index, snapshot);
-        match self.write_file(&head, snapshot) {
-            Ok(bytes) => Ok((head, bytes)),
-            Err(error) => {
-                // Should this fail as well, the next start removes it.
-                let _left = self.repo.remove(Stage::Writing, index);
-                Err(error.into())
-            }
-        }
+        let bytes = self.write_stage(Stage::Writing, &head, snapshot)?;
+        Ok((head, bytes))
     }
 
-    fn write_file(&mut self, head: &Head, snapshot: &Snapshot) -> Result<u64, RepoError> {
+    /// Writes the state after a step for whoever looks into a divergence. False when there is enough
+    /// evidence.
+    ///
+    /// # Errors
+    /// When the folder fails; nothing is left of the file then.
+    pub fn write_evidence(&mut self, step: u64, state: &Snapshot) -> Result<bool, SnapshotError> {
+        let there = self.repo.list(Stage::Evidence)?;
+        if there.len() >= EVIDENCE_MOST && !there.contains(&step) {
+            return Ok(false);
+        }
+        // A state in the middle of an entry has no index: the step stands for it.
+        self.write_stage(Stage::Evidence, &Head::new(self.owner, step, state), state)?;
+        Ok(true)
+    }
+
+    /// Takes the snapshots of `step` and later ones out of the way: their states may not be the
+    /// group's. With `leave_one`, the oldest of them stays should nothing else be left.
+    ///
+    /// # Errors
+    /// When the folder fails.
+    pub fn set_aside_after(&mut self, step: u64, leave_one: bool) -> Result<(), SnapshotError> {
+        let all = self.list()?;
+        let spared = all.first().copied().filter(|_| leave_one);
+        for index in all {
+            let mut bytes = [0; HEAD_BYTES];
+            self.repo.read(Stage::Whole, index, 0, &mut bytes)?;
+            // One whose head is damaged is found when it is loaded.
+            let later = Head::decode(&bytes, index).is_ok_and(|head| head.step >= step);
+            if later && spared != Some(index) {
+                self.repo.set_aside(index, Aside::Diverged)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn write_stage(
+        &mut self,
+        stage: Stage,
+        head: &Head,
+        snapshot: &Snapshot,
+    ) -> Result<u64, SnapshotError> {
+        let written = self.write_file(stage, head, snapshot);
+        written.map_err(|error| {
+            // Should this fail as well, the next start removes it.
+            let _left = self.repo.remove(stage, head.index);
+            error.into()
+        })
+    }
+
+    fn write_file(
+        &mut self,
+        stage: Stage,
+        head: &Head,
+        snapshot: &Snapshot,
+    ) -> Result<u64, RepoError> {
         let repo = &mut self.repo;
-        repo.begin(Stage::Writing, head.index)?;
+        repo.begin(stage, head.index)?;
         let (mut bytes, mut loose) = (0, 0);
         let mut sink = |piece: &[u8]| {
-            repo.append(Stage::Writing, head.index, piece)?;
+            repo.append(stage, head.index, piece)?;
             bytes += piece.len() as u64;
             loose += piece.len() as u64;
             if loose >= SYNC_BYTES {
-                repo.sync(Stage::Writing, head.index)?;
+                repo.sync(stage, head.index)?;
                 loose = 0;
             }
             Ok(())
@@ -87,7 +138,7 @@ impl Store {
         let mut writer = FileWriter::begin(head, &mut sink)?;
         snapshot.write(&mut |piece| writer.write(piece))?;
         writer.end()?;
-        self.repo.finish(Stage::Writing, head.index)?;
+        self.repo.finish(stage, head.index)?;
         Ok(bytes)
     }
 
@@ -130,7 +181,7 @@ impl Store {
             match self.load(index) {
                 Ok(loaded) => return Ok((Some(loaded), refused)),
                 Err(error) if error.is_damage() => {
-                    self.repo.set_aside(index)?;
+                    self.repo.set_aside(index, Aside::Damaged)?;
                     refused.push(error);
                 }
                 Err(error) => return Err(error),

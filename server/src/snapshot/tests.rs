@@ -149,3 +149,72 @@ fn a_snapshot_of_another_version_stops_the_start_and_stays() {
     assert!(matches!(refused, SnapshotError::Image { index: 7, .. }), "{refused}");
     assert_eq!(disk.whole(), [7]);
 }
+
+#[test]
+fn evidence_is_no_snapshot_and_there_is_only_so_much_of_it() {
+    let disk = MemRepo::new();
+    let mut store = store(&disk);
+    for step in 1..=8 {
+        assert!(store.write_evidence(1_000 * step, &snapshot()).unwrap());
+    }
+    assert!(!store.write_evidence(9_000, &snapshot()).unwrap(), "there is enough");
+    assert!(store.write_evidence(8_000, &snapshot()).unwrap(), "the same again needs no room");
+    assert!(store.list().unwrap().is_empty());
+    assert!(store.newest().unwrap().0.is_none());
+}
+
+#[test]
+fn evidence_is_read_by_whoever_looks_for_what_differs() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = Store::new(Box::new(FsRepo::open(folder.path()).unwrap()), OWNER);
+    assert!(store.write_evidence(5_000, &snapshot()).unwrap());
+    let path = folder.path().join("0000000000005000.snapshot.evidence");
+    let mut bytes = std::fs::read(&path).unwrap();
+    let found = inspect(&bytes).unwrap();
+    assert_eq!((found.head.index, found.head.owner), (5_000, OWNER));
+    assert!(found.unsound.is_none());
+    assert_eq!(found.snapshot.differences(&snapshot(), 9), []);
+    *bytes.last_mut().unwrap() ^= 1;
+    assert!(matches!(inspect(&bytes), Err(SnapshotError::Damaged { index: 5_000, .. })));
+    inspect(b"short").unwrap_err();
+}
+
+/// A snapshot after so many steps.
+fn after(steps: u64) -> gesmas_machine::Snapshot {
+    use gesmas_machine::{Ballot, Batch, Command, Genesis, Limits, LogEntry, SessionId, Time};
+    let mut machine = Machine::new(ScriptedEngine::new(), Settings::default());
+    let genesis = Genesis {
+        cluster: OWNER.cluster,
+        state_machine_version: gesmas_machine::STATE_MACHINE_VERSION,
+        seed: [0; 32],
+        replicas: vec![1],
+        engine: ScriptedEngine::own_identity(),
+        limits: Limits::default(),
+        reserved: Default::default(),
+    };
+    let nothing = Command::ExpireSession { session: SessionId(0) };
+    let commands = vec![nothing; usize::try_from(steps).unwrap()];
+    let batch = Batch { ballot: Ballot::default(), stamp: Time(1), commands };
+    for entry in [LogEntry::Genesis(Box::new(genesis)), LogEntry::Batch(batch)] {
+        machine.handle_entry(entry).unwrap();
+    }
+    while machine.run(100) != gesmas_machine::Progress::Idle {}
+    machine.snapshot()
+}
+
+#[test]
+fn snapshots_of_a_state_that_is_not_the_groups_are_set_aside() {
+    let folder = tempfile::tempdir().unwrap();
+    let open = || Store::new(Box::new(FsRepo::open(folder.path()).unwrap()), OWNER);
+    for index in [10, 20, 30] {
+        open().write(index, &after(index)).unwrap();
+    }
+    open().set_aside_after(20, false).unwrap();
+    assert_eq!(open().list().unwrap(), [10]);
+    assert!(folder.path().join("0000000000000020.snapshot.diverged").is_file());
+    assert!(folder.path().join("0000000000000030.snapshot.diverged").is_file());
+    open().set_aside_after(0, true).unwrap();
+    assert_eq!(open().list().unwrap(), [10], "nothing else is left");
+    open().set_aside_after(0, false).unwrap();
+    assert!(open().list().unwrap().is_empty());
+}

@@ -49,6 +49,28 @@ pub enum Job {
         /// Which.
         index: u64,
     },
+    /// Keep evidence of a divergence.
+    Evidence(Evidence),
+}
+
+/// What is kept of a divergence.
+#[derive(Debug)]
+pub struct Evidence {
+    /// The step after which states differed.
+    pub step: u64,
+    /// The state then, if it is known.
+    pub state: Option<Box<Snapshot>>,
+    /// If this replica is the one that diverged.
+    pub own: Option<OwnDivergence>,
+}
+
+/// What becomes of the snapshots of a replica that has diverged.
+#[derive(Clone, Copy, Debug)]
+pub struct OwnDivergence {
+    /// Those of this step and later ones are set aside.
+    pub last_agreed: u64,
+    /// Whether one of them stays should nothing else be left.
+    pub leave_one: bool,
 }
 
 /// The end of a job.
@@ -80,6 +102,13 @@ pub enum Done {
         index: u64,
         /// The state.
         result: Result<Box<Loaded>, SnapshotError>,
+    },
+    /// The evidence of a step is durable; false when no more is kept.
+    Evidence {
+        /// The step.
+        step: u64,
+        /// Whether its state was written.
+        result: Result<bool, SnapshotError>,
     },
 }
 
@@ -115,6 +144,19 @@ impl Worker {
             Job::FinishFetch { index } => {
                 Done::Finished { index, result: self.0.finish_fetch(index).map(Box::new) }
             }
+            Job::Evidence(evidence) => {
+                Done::Evidence { step: evidence.step, result: self.keep(&evidence) }
+            }
+        }
+    }
+
+    fn keep(&mut self, evidence: &Evidence) -> Result<bool, SnapshotError> {
+        if let Some(own) = evidence.own {
+            self.0.set_aside_after(own.last_agreed, own.leave_one)?;
+        }
+        match &evidence.state {
+            Some(state) => self.0.write_evidence(evidence.step, state),
+            None => Ok(false),
         }
     }
 }

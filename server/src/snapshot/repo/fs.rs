@@ -1,7 +1,8 @@
 //! Snapshots in a folder of the file system.
 //!
 //! `0000000000000123.snapshot` is a whole one; `.writing` and `.fetching` follow the name of one that
-//! is not, and `.damaged` that of one that was set aside. The folder needs no lock: it belongs to the replica that has the log locked.
+//! is not, and `.damaged` that of one that was set aside, or
+//! `.diverged`; the `.evidence` of a divergence has the number of a step. The folder needs no lock: it belongs to the replica that has the log locked.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -10,7 +11,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{Action, Repo, RepoError, Stage};
+use super::{Action, Aside, Repo, RepoError, Stage};
 
 /// A folder of snapshots.
 #[derive(Debug)]
@@ -57,6 +58,7 @@ fn name(stage: Stage, index: u64) -> String {
         Stage::Writing => ".writing",
         Stage::Fetching => ".fetching",
         Stage::Whole => "",
+        Stage::Evidence => ".evidence",
     };
     format!("{index:016}.snapshot{suffix}")
 }
@@ -125,15 +127,24 @@ impl Repo for FsRepo {
     fn finish(&mut self, stage: Stage, index: u64) -> Result<(), RepoError> {
         self.sync(stage, index)?;
         self.open = None;
-        fs::rename(self.path(stage, index), self.path(Stage::Whole, index))
-            .and_then(|()| sync_folder(&self.folder))
-            .map_err(failed(Action::Create, Stage::Whole, index))
+        let named = match stage {
+            Stage::Evidence => Ok(()),
+            _ => fs::rename(self.path(stage, index), self.path(Stage::Whole, index)),
+        };
+        named.and_then(|()| sync_folder(&self.folder)).map_err(failed(
+            Action::Create,
+            Stage::Whole,
+            index,
+        ))
     }
 
-    fn set_aside(&mut self, index: u64) -> Result<(), RepoError> {
+    fn set_aside(&mut self, index: u64, why: Aside) -> Result<(), RepoError> {
         let whole = self.path(Stage::Whole, index);
         let mut aside = whole.clone().into_os_string();
-        aside.push(".damaged");
+        aside.push(match why {
+            Aside::Damaged => ".damaged",
+            Aside::Diverged => ".diverged",
+        });
         fs::rename(whole, aside).and_then(|()| sync_folder(&self.folder)).map_err(failed(
             Action::Remove,
             Stage::Whole,

@@ -9,7 +9,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard},
 };
 
-use super::{Action, Repo, RepoError, Stage};
+use super::{Action, Aside, Repo, RepoError, Stage};
 
 /// See the file's head.
 #[derive(Clone, Debug, Default)]
@@ -152,12 +152,14 @@ impl Repo for MemRepo {
     fn finish(&mut self, stage: Stage, index: u64) -> Result<(), RepoError> {
         self.sync(stage, index)?;
         let mut disk = self.disk();
-        let file = disk.files.remove(&(stage, index)).expect("it was just synced");
-        disk.files.insert((Stage::Whole, index), file);
+        if stage != Stage::Evidence {
+            let file = disk.files.remove(&(stage, index)).expect("it was just synced");
+            disk.files.insert((Stage::Whole, index), file);
+        }
         Ok(())
     }
 
-    fn set_aside(&mut self, index: u64) -> Result<(), RepoError> {
+    fn set_aside(&mut self, index: u64, _why: Aside) -> Result<(), RepoError> {
         self.remove(Stage::Whole, index)
     }
 

@@ -23,6 +23,17 @@ pub enum Stage {
     Fetching,
     /// Whole and durable.
     Whole,
+    /// The state of one step, known by it, of a time when replicas had different ones.
+    Evidence,
+}
+
+/// Why a file is taken out of the way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Aside {
+    /// Its bytes are damaged.
+    Damaged,
+    /// Its state is not that of the other replicas.
+    Diverged,
 }
 
 /// Reads and writes files of snapshots.
@@ -51,11 +62,11 @@ pub trait Repo: Send {
     /// Makes what was appended durable.
     fn sync(&mut self, stage: Stage, index: u64) -> Result<(), RepoError>;
 
-    /// Makes the file durable and whole.
+    /// Makes the file durable, and whole unless it is evidence.
     fn finish(&mut self, stage: Stage, index: u64) -> Result<(), RepoError>;
 
     /// Takes a whole file out of the way, for whoever wants to look at it.
-    fn set_aside(&mut self, index: u64) -> Result<(), RepoError>;
+    fn set_aside(&mut self, index: u64, why: Aside) -> Result<(), RepoError>;
 
     /// Removes a file.
     fn remove(&mut self, stage: Stage, index: u64) -> Result<(), RepoError>;
