@@ -157,6 +157,7 @@ fn configs(args: &DevArgs) -> Result<Vec<Config>, Failure> {
             kernel: shell::KernelConfig::default(),
             compile: shell::CompileConfig::default(),
             queues: shell::QueueConfig::default(),
+            overrides: Vec::new(),
         };
         config.check()?;
         Ok(config)

@@ -12,6 +12,7 @@ mod compile_child;
 mod completions;
 mod config;
 mod connect;
+mod debug;
 mod demo;
 mod dev;
 mod exit;
@@ -95,6 +96,8 @@ enum Command {
     Restore(restore::RestoreArgs),
     /// Checks the files of a log.
     Log(log::LogArgs),
+    /// Compares states of replicas, when one of them has diverged.
+    Debug(debug::DebugArgs),
     /// Measures what calls cost on this machine.
     Bench(bench::BenchArgs),
     /// Checks configurations of replicas.
@@ -163,6 +166,7 @@ fn run(command: Command, context: &Context) -> Result<(), Failure> {
         Command::Snapshot(args) => client_runtime()?.block_on(snapshot::run(args, context)),
         Command::Restore(args) => restore::run(&args, output),
         Command::Log(args) => log::run(args, output),
+        Command::Debug(args) => debug::run(&args, output),
         Command::Bench(args) => server_runtime()?.block_on(bench::run(&args, output)),
         Command::Config(args) => config::run(&args, output),
         Command::Completions(args) => {

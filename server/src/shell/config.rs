@@ -51,6 +51,19 @@ pub struct Config {
     /// Bounds of what waits.
     #[serde(default)]
     pub queues: QueueConfig,
+    /// Invocations that end instead of being run. Equal on all replicas.
+    #[serde(default)]
+    pub overrides: Vec<OverrideConfig>,
+}
+
+/// An invocation that ends at a step instead of being run.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OverrideConfig {
+    /// The step.
+    pub step: u64,
+    /// The invocation.
+    pub invocation: u64,
 }
 
 /// One replica of the group.

@@ -14,7 +14,8 @@ use std::{
 
 use gesmas_coroutine::{CacheError, EngineUnavailable, WasmEngine};
 use gesmas_machine::{
-    ClassName, CodeHash, Engine as _, Genesis, Limits, Machine, STATE_MACHINE_VERSION,
+    ClassName, CodeHash, Engine as _, Genesis, InvocationId, Limits, Machine, Override,
+    STATE_MACHINE_VERSION, Step,
 };
 use gesmas_protocol::{BODY_MAX, VERSION, Welcome};
 use tokio::{
@@ -274,12 +275,30 @@ fn make_replica(
     let machine_settings =
         gesmas_machine::Settings { live_activations: config.kernel.live_activations };
     let (loaded, held) = load_newest(store)?;
-    let machine = match loaded {
+    let mut machine = match loaded {
         None => Machine::new(engine, machine_settings),
         Some(loaded) => Machine::from_snapshot(loaded.snapshot, engine, machine_settings)
             .map_err(ReplicaError::from)?,
     };
+    machine.set_overrides(overrides(config, machine.step()));
     Ok(Replica::new(settings, node, log, machine, held, clock.now())?)
+}
+
+/// What the operators want to end, told in the replica's log.
+fn overrides(config: &Config, at: Step) -> Vec<Override> {
+    let all = config.overrides.iter().map(|found| Override {
+        step: Step(found.step),
+        invocation: InvocationId(found.invocation),
+    });
+    all.inspect(|found| {
+        let Override { step, invocation } = found;
+        if *step > at {
+            tracing::warn!(%step, %invocation, "an invocation will end at a step instead of running");
+        } else {
+            tracing::warn!(%step, %invocation, %at, "an override comes too late: its step is over");
+        }
+    })
+    .collect()
 }
 
 fn open_snapshots(config: &Config) -> Result<Store, ServeError> {

@@ -20,6 +20,8 @@ fn a_day_at_the_terminal() {
     foreign_class(&dev, folder.path());
     cluster(&dev);
 
+    states_of_files(&dev, &folder.path().join("data/replica-1/snapshots"));
+
     dev.run(&["call", "Counter/kept", "add", "41"]).json();
     assert_eq!(dev.stop(), Some(0));
     let again = Dev::start(&folder.path().join("data"));
@@ -172,6 +174,34 @@ fn foreign_class(dev: &Dev, folder: &Path) {
     assert!(read("got.wasm") == read("Tally.wasm"));
     let shown = dev.run(&["class", "show", "Tally", "--json"]).json();
     assert_eq!(shown["methods"][0]["result"], "i64");
+}
+
+/// Two snapshots of one replica differ in what was called between them.
+fn states_of_files(dev: &Dev, folder: &Path) {
+    let snapshot = || {
+        let words = ["snapshot", "now", "--json"];
+        let index = dev.start_command(&words).end().json()["snapshots"][0]["index"].clone();
+        let index = index.as_u64().expect("it is a number");
+        let path = folder.join(format!("{index:016}.snapshot"));
+        path.to_str().expect("it is UTF-8").to_owned()
+    };
+    dev.run(&["call", "Counter/kept", "add", "7"]).json();
+    let one = snapshot();
+    dev.run(&["call", "Counter/kept", "add", "1"]).json();
+    let another = snapshot();
+    dev.run(&["call", "Counter/kept", "add", "-8"]).json();
+    let same = dev.run(&["debug", "diff", &one, &one, "--json"]).json();
+    assert_eq!(same["differences"], json!([]));
+    let end = dev.run(&["debug", "diff", &one, &another, "--json"]);
+    assert_eq!(end.error(), (1, "different".into()));
+    let found: serde_json::Value = serde_json::from_str(&end.stdout).expect("it is JSON");
+    let first = &found["differences"][0];
+    assert_eq!(first["record"], "object Counter/kept", "{found}");
+    assert_eq!(first["left"], r"\x07\x00\x00\x00\x00\x00\x00\x00", "{found}");
+    let words = dev.run(&["debug", "diff", &one, &another, "--limit", "1"]);
+    assert!(words.stderr.contains("at least 1 places"), "{words:?}");
+    assert!(words.stdout.contains("object Counter/kept\n  entry "), "{words:?}");
+    assert_eq!(dev.run(&["debug", "diff", &one, "nothing", "--json"]).code, Some(2));
 }
 
 fn cluster(dev: &Dev) {
