@@ -19,8 +19,16 @@ impl Violation {
 }
 
 /// Checkers that see more than clients do, or are the product's own.
-const INSIDE: [&str; 7] =
-    ["panic", "one log", "one state", "sound state", "peers", "recovery", "availability"];
+const INSIDE: [&str; 8] = [
+    "panic",
+    "one log",
+    "one state",
+    "sound state",
+    "peers",
+    "recovery",
+    "availability",
+    "divergence",
+];
 
 impl Violation {
     /// Whether clients alone could have noticed.
@@ -149,6 +157,14 @@ counts! {
     standstills,
     /// Disks that were lost.
     lost_disks,
+    /// Times that a processor computed wrongly.
+    miscomputations,
+    /// Replicas that found out that their state was not the group's.
+    divergences,
+    /// Of those, how many could name what differed.
+    divergences_named,
+    /// Stops of replicas because no majority had the same state.
+    stops_without_majority,
     /// Starts from a snapshot with suspended calls.
     restored_with_waiters,
     /// Snapshots got from peers with suspended calls.
@@ -182,7 +198,7 @@ counts! {
 }
 
 /// Rare events that many runs together must have seen, each at least once.
-pub const MARKS: [&str; 17] = [
+pub const MARKS: [&str; 19] = [
     "ordered_by_two_leaders",
     "cancels_beside_grants",
     "undone_segments",
@@ -195,6 +211,8 @@ pub const MARKS: [&str; 17] = [
     "damaged_snapshots",
     "starts_starving",
     "lost_disks",
+    "divergences",
+    "divergences_named",
     "standstills",
     "crashes_in_turn",
     "power_cuts",
@@ -203,13 +221,14 @@ pub const MARKS: [&str; 17] = [
 ];
 
 /// Faults that happened, by kind.
-pub const FAULTS: [&str; 15] = [
+pub const FAULTS: [&str; 16] = [
     "crashes",
     "crashes_in_turn",
     "power_cuts",
     "damaged_snapshots",
     "full_disks",
     "lost_disks",
+    "miscomputations",
     "pauses",
     "clock_jumps",
     "link_breaks",

@@ -2,7 +2,7 @@
 
 use gesmas::replica::Moment;
 
-use super::{Cluster, Event, process::Process, profile::Profile};
+use super::{Cluster, Event, divergence::Wrong, process::Process, profile::Profile};
 use crate::{
     disk::Disk,
     options::Options,
@@ -40,6 +40,10 @@ pub(super) struct Host {
     pub(super) kept_down: bool,
     /// There is no room on its disk.
     pub(super) full: bool,
+    /// Its processor has computed wrongly.
+    pub(super) miscomputed: bool,
+    /// Since when its state, or that of its snapshots, may be wrong.
+    pub(super) wrong: Option<Wrong>,
 }
 
 impl Host {
@@ -60,6 +64,8 @@ impl Host {
             refused: false,
             kept_down: false,
             full: false,
+            miscomputed: false,
+            wrong: None,
         }
     }
 
@@ -111,9 +117,10 @@ impl Cluster {
             self.schedule.after(SECOND, Event::Start(host));
             return Ok(());
         }
-        let process = started.map_err(|error| {
+        let mut process = started.map_err(|error| {
             Violation::new("recovery", format!("replica {} cannot start: {error}", host + 1))
         })?;
+        self.begin_right_or_wrong(host, &mut process);
         self.counts.damaged_snapshots += process.damaged_snapshots;
         self.counts.starts_from_snapshot += u64::from(process.replica.applied() > 0);
         let waits = process.replica.machine().statistics().blocked_now > 0;

@@ -9,6 +9,7 @@
 //! Invariant: everything is drawn from one generator, and nothing depends on addresses, real time or
 //! the order of a hash map; so a seed replays exactly.
 
+mod divergence;
 mod host;
 mod nemesis;
 mod process;
@@ -255,6 +256,7 @@ impl Cluster {
         let outcome = process.turn(moment, &mut self.history, &mut out);
         let more = out.more;
         self.put_out(host, out)?;
+        self.check_wrong(host)?;
         match outcome {
             Ok(()) if more => self.schedule_turn(host),
             Ok(()) => {}
@@ -267,6 +269,7 @@ impl Cluster {
                 self.hosts[host].refused = true;
                 self.crash(host);
             }
+            Err(Stop::Failed(ReplicaError::Diverged(known))) => self.stopped_wrong(host, &known)?,
             Err(Stop::Failed(error)) => {
                 let message = format!("replica {} stopped: {error}", host + 1);
                 return Err(Violation::new("availability", message));
@@ -301,11 +304,14 @@ impl Cluster {
                 self.links[host][other].break_off(&mut self.prng);
             }
         }
-        for effect in &out.effects {
-            self.check_effect(host, effect)?;
-        }
-        for (connection, tell) in out.tells {
-            self.send_to_client(connection, &tell);
+        // What another state says is right is nothing to learn from.
+        if self.hosts[host].wrong.is_none() {
+            for effect in &out.effects {
+                self.check_effect(host, effect)?;
+            }
+            for (connection, tell) in out.tells {
+                self.send_to_client(connection, &tell);
+            }
         }
         for job in out.jobs {
             let at = &mut self.hosts[host];
@@ -325,6 +331,10 @@ impl Cluster {
     fn job(&mut self, host: usize, life: u64, job: Job) {
         let lives = self.hosts[host].life == life;
         if !lives && self.prng.permille(500) {
+            return;
+        }
+        if self.hosts[host].wrong.is_some() && matches!(job, Job::Read { .. }) {
+            // A majority of wrong states would be right.
             return;
         }
         if let Job::Write { snapshot, .. } = &job {

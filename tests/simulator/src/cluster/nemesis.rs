@@ -24,6 +24,9 @@ impl Cluster {
         self.plant();
         let host = self.prng.index(self.hosts.len());
         let client = self.prng.index(self.clients.len());
+        if self.profile.miscomputes == Some(host) && self.prng.permille(300) {
+            self.miscompute(host);
+        }
         if self.profile.loses_disk == Some(host) && self.prng.permille(100) {
             self.lose_disk(host);
         }

@@ -110,6 +110,8 @@ pub(super) struct Process {
     pieces: usize,
     /// Snapshots that were found damaged when it started.
     pub(super) damaged_snapshots: u64,
+    /// Whether its state may be another than that of others, so that it is not compared.
+    pub(super) wrong: bool,
     /// One past the last decided entry that was compared.
     compared: u64,
     /// Connections to peers, by id.
@@ -162,6 +164,7 @@ impl Process {
             slice: profile.slice,
             pieces,
             compared,
+            wrong: false,
             outgoing: vec![None; profile.replicas + 1],
             incoming: vec![0; profile.replicas + 1],
         })
@@ -218,6 +221,9 @@ impl Process {
 
     /// Lets the kernel work piece by piece, and compares its state after each.
     fn work(&mut self, history: &mut History) -> Result<Progress, Stop> {
+        if self.wrong {
+            return Ok(self.replica.apply(u32::try_from(self.slice).unwrap_or(u32::MAX))?);
+        }
         let mut idle = false;
         for _ in 0..self.slice {
             let before = self.replica.machine().statistics();
@@ -300,7 +306,7 @@ impl Process {
     }
 
     fn ask(&mut self, connection: Connection, ask: Ask, out: &mut Turn) {
-        if self.replica.stands_still() {
+        if self.replica.turns_away() {
             out.tells.push((connection, Tell::Away));
             return;
         }

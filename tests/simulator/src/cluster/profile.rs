@@ -30,6 +30,8 @@ pub(super) struct Profile {
     pub(super) rotten: Option<usize>,
     /// The host whose disk is lost, if there is one.
     pub(super) loses_disk: Option<usize>,
+    /// The host whose processor computes wrongly now and then, if there is one.
+    pub(super) miscomputes: Option<usize>,
     pub(super) live_activations: usize,
     /// Pieces of work that a kernel does in one turn.
     pub(super) slice: usize,
@@ -56,7 +58,10 @@ impl Profile {
             seed: [0; 32],
             replicas: (1..=replicas).collect(),
             engine: catalog::engine().identity(),
-            limits: Limits::default(),
+            limits: Limits {
+                checkpoint_steps: pick(prng, &[20, 100, 400, 1_000]),
+                ..Limits::default()
+            },
             reserved: catalog.reserved(),
         };
         let settings = ReplicaSettings {
@@ -82,12 +87,18 @@ impl Profile {
             piece_bytes: pick(prng, &[1_000, 30_000, 1 << 20]),
             rotten: prng.permille(500).then(|| prng.index(size(replicas))),
             loses_disk: prng.permille(100).then(|| prng.index(size(replicas))),
+            miscomputes: prng.permille(250).then(|| prng.index(size(replicas))),
             live_activations: size(pick(prng, &[1, 3, 20, 1_000])),
             slice: size(pick(prng, &[20, 200, 10_000])),
             delay: pick(prng, &[1, 5, 14]) * MILLISECOND,
             settings,
         };
-        // A minority of three is one: who lacks everything cannot help who lacks its snapshots.
+        // A minority of three is one: who lacks everything cannot help who lacks its snapshots, nor
+        // who has to do without those of a wrong state.
+        if profile.miscomputes.is_some() {
+            let rotten = profile.rotten.and(profile.miscomputes);
+            return Self { rotten, loses_disk: None, ..profile };
+        }
         let both = profile.loses_disk.is_some() && profile.loses_disk != profile.rotten;
         Self { rotten: profile.rotten.filter(|_| !(both && replicas == 3)), ..profile }
     }

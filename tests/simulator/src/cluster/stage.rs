@@ -144,7 +144,7 @@ impl Cluster {
             }
         }
         let mut core: Vec<usize> = (0..self.hosts.len()).collect();
-        core.retain(|host| !self.hosts[*host].wiped);
+        core.retain(|host| !self.hosts[*host].wiped && self.hosts[*host].wrong.is_none());
         // A cluster is founded by all of its members.
         let founded = self.hosts.iter().all(|host| host.admitted);
         if founded && core.len() > self.profile.majority() {
@@ -199,7 +199,10 @@ impl Cluster {
         let now = self.schedule.now();
         let core = self.replicas_for_clients();
         let processes = core.iter().filter_map(|host| self.hosts[*host].process.as_ref());
-        if processes.into_iter().any(|process| process.replica.is_behind()) {
+        if processes
+            .into_iter()
+            .any(|process| process.replica.is_behind() || process.replica.has_diverged())
+        {
             // There may be no majority before it has caught up.
             self.behind = now;
         }
@@ -267,6 +270,10 @@ impl Cluster {
                 // Whoever lost its disk must notice.
                 return host.refused;
             }
+            if host.wrong.is_some() {
+                // It may have been too late for a comparison.
+                return true;
+            }
             host.process.as_ref().is_some_and(|process| {
                 process.replica.applied() == length && process.replica.machine().is_idle()
             })
@@ -279,6 +286,7 @@ impl Cluster {
         let totals: Vec<_> = self
             .hosts
             .iter()
+            .filter(|host| host.wrong.is_none())
             .filter_map(|host| host.process.as_ref())
             .map(|process| process.replica.machine().total())
             .collect();
@@ -286,7 +294,8 @@ impl Cluster {
         demand(equal, "one state", || format!("the replicas differ in the end: {totals:?}"))?;
         let total = totals[0].0;
         self.trace.digest(&[total as u64, (total >> 64) as u64]);
-        let process = self.hosts.iter_mut().find_map(|host| host.process.as_mut());
+        let right = self.hosts.iter_mut().filter(|host| host.wrong.is_none());
+        let process = right.into_iter().find_map(|host| host.process.as_mut());
         let process = process.ok_or_else(|| Violation::new("availability", "no replica runs"))?;
         self.counts.leaders = u64::from(process.replica.machine().ballot().number);
         for workload in &mut self.workloads {
