@@ -112,7 +112,7 @@ fn semaphore_sum(
                 && invocation.frame.incarnation == object.incarnation
                 && ticket < semaphore.next_ticket
                 && matches!(&invocation.status, Status::Blocked(blocked)
-                    if blocked.ticket == ticket && blocked.semaphore == semaphore_name)
+                    if blocked.ticket == ticket && *blocked.semaphore == *semaphore_name)
         });
         let waiter = waiter.ok_or_else(|| damage(damaged("a waiter")))?;
         sum += waiter_sum(object.incarnation, semaphore_name, ticket, id);

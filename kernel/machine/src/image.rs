@@ -175,7 +175,8 @@ impl Snapshot {
         if blake3::hash(body) != *hash {
             return Err(ImageError::Torn);
         }
-        let state: State = encoding::decode(body)?;
+        let mut state: State = encoding::decode(body)?;
+        state.share_names();
         Ok(Self { state })
     }
 

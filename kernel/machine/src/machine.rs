@@ -207,16 +207,24 @@ impl<E: Engine> Machine<E> {
     pub fn run(&mut self, budget: u32) -> Progress {
         self.take_snapshot();
         for _ in 0..budget {
-            if let (false, Some(&code)) = (self.step_open, self.paused.front()) {
-                if !self.engine.is_compiled(code) {
-                    return Progress::Paused(code);
-                }
-                self.paused.pop_front();
-            } else if !self.advance() {
+            if let Some(code) = self.missing_code() {
+                return Progress::Paused(code);
+            }
+            if !self.advance() {
                 return Progress::Idle;
             }
         }
         Progress::More
+    }
+
+    /// Code that must be compiled before the next step; what is compiled by now is not waited for.
+    fn missing_code(&mut self) -> Option<CodeHash> {
+        if self.step_open {
+            return None;
+        }
+        let engine = &self.engine;
+        while self.paused.pop_front_if(|code| engine.is_compiled(*code)).is_some() {}
+        self.paused.front().copied()
     }
 
     /// The next effect of the steps that are over.

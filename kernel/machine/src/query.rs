@@ -255,7 +255,7 @@ impl<E> Machine<E> {
         let object = self.world.state.objects.get(name)?;
         let entries = object.entries.iter().take(limit);
         let semaphores = object.semaphores.iter().map(|(semaphore, content)| SemaphoreView {
-            name: semaphore.clone(),
+            name: semaphore.to_vec(),
             count: content.count,
             waiters: content.waiters.values().copied().take(limit).collect(),
             owners: self.world.owners(name, semaphore),
@@ -304,10 +304,10 @@ impl<E> Machine<E> {
                     Origin::Request { session, number } => Some((session, number)),
                     Origin::Alarm(_) => None,
                 },
-                principal: invocation.principal.clone(),
+                principal: invocation.principal.as_ref().into(),
                 object: invocation.frame.object.clone(),
                 method: invocation.frame.method.clone(),
-                semaphore: blocked.semaphore.clone(),
+                semaphore: blocked.semaphore.to_vec(),
                 since: blocked.since,
                 started: invocation.started,
                 deadline: invocation.deadline.and_then(|id| self.world.state.alarms.get(&id)?.due),
@@ -324,7 +324,7 @@ impl<E> Machine<E> {
         let view =
             |(id, session): (&SessionId, &std::sync::Arc<crate::state::Session>)| SessionView {
                 id: *id,
-                principal: session.principal.clone(),
+                principal: session.principal.as_ref().into(),
                 timeout: session.timeout,
                 last_admitted: session.last_admitted,
                 open: session.open.len() as u64,

@@ -95,7 +95,7 @@ impl<E: Engine> Machine<E> {
         fuel: u64,
         reply_bytes: u64,
     ) -> Outcome {
-        let mut invocation = self.frame_of(origin, principal, call);
+        let mut invocation = self.frame_of(origin, principal.into(), call);
         let segment = Segment {
             kind: MethodKind::Read,
             savepoint: self.world.savepoint(),

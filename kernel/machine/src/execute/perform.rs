@@ -143,12 +143,14 @@ impl<E: Engine> Machine<E> {
                 self.world.set_count(object, semaphore, count)?;
                 Answer::Unit
             }
-            HostCall::Count { semaphore } => {
-                Answer::Number(semaphores.get(&semaphore).map_or(0, |semaphore| semaphore.count))
-            }
+            HostCall::Count { semaphore } => Answer::Number(
+                semaphores.get(&semaphore[..]).map_or(0, |semaphore| semaphore.count),
+            ),
             HostCall::Waiters { semaphore } => {
                 let waiters = |semaphore: &crate::state::Semaphore| semaphore.waiters.len() as u64;
-                Answer::Number(semaphores.get(&semaphore).map_or(0, |semaphore| waiters(semaphore)))
+                Answer::Number(
+                    semaphores.get(&semaphore[..]).map_or(0, |semaphore| waiters(semaphore)),
+                )
             }
             HostCall::Owners { semaphore } => Answer::Owners(self.world.owners(object, &semaphore)),
             other => panic!("{other:?} does not concern semaphores"),
@@ -215,7 +217,7 @@ impl<E: Engine> Machine<E> {
             self.world.make_alarm(object, until, AlarmAction::WaitTimeout(invocation.id))
         });
         Ok(Blocked {
-            semaphore: ask.semaphore,
+            semaphore: self.world.semaphore_name(object, &ask.semaphore),
             ticket,
             owner: ask.owner,
             timeout,
@@ -236,7 +238,7 @@ impl<E: Engine> Machine<E> {
                 Origin::Request { session, .. } => Some(session.0),
                 Origin::Alarm(_) => None,
             }),
-            HostCall::Principal => Answer::Text(invocation.principal.clone()),
+            HostCall::Principal => Answer::Text(invocation.principal.as_ref().into()),
             HostCall::Object => Answer::Text(invocation.frame.object.name.as_str().into()),
             HostCall::Token => {
                 let token = state.next.token;

@@ -3,6 +3,8 @@
 //! Invariant: a segment's changes stand as a whole or not at all. The permit in flight that resumed
 //! it is part of it: where the segment is undone, the permit is passed on.
 
+use std::sync::Arc;
+
 use crate::{
     class::MethodKind,
     engine::{ActivationId, End, Engine, Entry, Turn},
@@ -30,7 +32,7 @@ pub(crate) struct Segment {
     pub(crate) kind: MethodKind,
     pub(crate) savepoint: Savepoint,
     /// Semaphore of the permit in flight that resumed it.
-    pub(crate) grant: Option<Vec<u8>>,
+    pub(crate) grant: Option<Arc<[u8]>>,
     pub(crate) activation: ActivationId,
     /// Fuel that was granted for it.
     pub(crate) fuel: u64,
@@ -161,9 +163,9 @@ impl<E: Engine> Machine<E> {
             running.fuel = 0;
             running.segments = 0;
         }
-        running.segments += 1;
+        running.segments = running.segments.saturating_add(1);
         let exceeded = |name, limit| Trap::StepBudget(LimitExceeded::new(name, limit));
-        if running.segments > limits.segments_per_step {
+        if u64::from(running.segments) > limits.segments_per_step {
             return Err(exceeded("segments_per_step", limits.segments_per_step));
         }
         let (name, budget) = step_budget(limits, invocation.cancelled.is_some());

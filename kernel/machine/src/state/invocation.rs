@@ -4,6 +4,8 @@
 //! frame's method again and answering from the journal reaches the same suspension.
 //! Not here: stacks and instances. They belong to the engine and may be dropped at any time.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -22,7 +24,8 @@ use crate::{
 pub(crate) struct Invocation {
     pub(crate) id: InvocationId,
     pub(crate) origin: Origin,
-    pub(crate) principal: String,
+    /// Shared with its session.
+    pub(crate) principal: Arc<str>,
     /// What runs. The stack of frames is one deep until objects may call objects.
     pub(crate) frame: Frame,
     pub(crate) detached: bool,
@@ -73,8 +76,8 @@ pub(crate) enum Status {
 /// What an invocation waits for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Blocked {
-    #[serde(with = "serde_bytes")]
-    pub(crate) semaphore: Vec<u8>,
+    /// Shared with its object.
+    pub(crate) semaphore: Arc<[u8]>,
     pub(crate) ticket: u64,
     pub(crate) owner: PermitOwner,
     /// Goes off when the wait is over.
@@ -101,11 +104,11 @@ pub(crate) struct Running {
     /// Step in which the budget below was begun.
     pub(crate) step: Step,
     pub(crate) fuel: u64,
-    pub(crate) segments: u64,
+    pub(crate) segments: u32,
     /// Whether it has yet to block for the first time.
     pub(crate) never_blocked: bool,
     /// Semaphore it last went on from without a permit of it.
-    pub(crate) woken_in_vain: Option<Vec<u8>>,
+    pub(crate) woken_in_vain: Option<Arc<[u8]>>,
 }
 
 impl Invocation {

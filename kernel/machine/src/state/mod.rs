@@ -132,6 +132,40 @@ impl State {
         })
     }
 
+    /// Lets blocked invocations share the names that they have in common with other records, as those
+    /// do that were made here: decoding makes everything anew.
+    pub(crate) fn share_names(&mut self) {
+        let invocations = std::mem::take(&mut self.invocations);
+        let shared = invocations.into_iter().map(|(id, mut invocation)| {
+            self.share_names_of(Arc::make_mut(&mut invocation));
+            (id, invocation)
+        });
+        self.invocations = shared.collect();
+    }
+
+    fn share_names_of(&self, invocation: &mut Invocation) {
+        let frame = &mut invocation.frame;
+        if let Some((name, object)) = self.objects.get_key_value(&frame.object) {
+            frame.object = name.clone();
+            if let Status::Blocked(blocked) = &mut invocation.status
+                && let Some((semaphore, _)) = object.semaphores.get_key_value(&blocked.semaphore)
+            {
+                blocked.semaphore = Arc::clone(semaphore);
+            }
+        }
+        let class = self.classes.get(&frame.object.class);
+        let method = class.and_then(|class| class.interface.methods.get_key_value(&frame.method));
+        if let Some((method, _)) = method {
+            frame.method = method.clone();
+        }
+        if let Origin::Request { session, .. } = invocation.origin
+            && let Some(session) = self.sessions.get(&session)
+            && session.principal == invocation.principal
+        {
+            invocation.principal = Arc::clone(&session.principal);
+        }
+    }
+
     /// An object, to change it. What a snapshot shares is copied first, here as everywhere.
     pub(crate) fn object_mut(&mut self, name: &ObjectName) -> Option<&mut Object> {
         self.objects.get_mut(name).map(Arc::make_mut)

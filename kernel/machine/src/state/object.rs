@@ -27,9 +27,9 @@ pub(crate) struct Object {
     /// Keys and values, bytes.
     pub(crate) bytes: u64,
     /// Semaphores that are not as a fresh one is.
-    pub(crate) semaphores: OrdMap<Vec<u8>, Arc<Semaphore>>,
+    pub(crate) semaphores: OrdMap<Arc<[u8]>, Arc<Semaphore>>,
     /// Counts as `init` left them, where they are not 0.
-    pub(crate) initial_counts: OrdMap<Vec<u8>, u64>,
+    pub(crate) initial_counts: OrdMap<Arc<[u8]>, u64>,
     /// Waiters of all its semaphores.
     pub(crate) waiters: u64,
     /// Owned permits of all its semaphores.

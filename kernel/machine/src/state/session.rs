@@ -3,7 +3,7 @@
 //! Invariant: every number up to `last_admitted` is open, or has a stored reply, or is over for
 //! good; so a request runs at most once however often it is sent.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, sync::Arc};
 
 use imbl::{OrdMap, OrdSet};
 use serde::{Deserialize, Serialize};
@@ -19,7 +19,7 @@ use crate::{
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Session {
     pub(crate) nonce: u128,
-    pub(crate) principal: String,
+    pub(crate) principal: Arc<str>,
     /// Nanoseconds.
     pub(crate) timeout: u64,
     /// Number of the last request admitted.
@@ -72,7 +72,7 @@ pub(crate) struct Event {
 
 impl Session {
     /// A session that has asked for nothing.
-    pub(crate) fn new(id: SessionId, nonce: u128, principal: String, timeout: u64) -> Self {
+    pub(crate) fn new(id: SessionId, nonce: u128, principal: Arc<str>, timeout: u64) -> Self {
         let mut session = Self {
             nonce,
             principal,

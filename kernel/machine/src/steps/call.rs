@@ -1,5 +1,7 @@
 //! A call: checks against the interface, the object, the invocation, its first segment.
 
+use std::sync::Arc;
+
 use crate::{
     class::MethodKind,
     command::Place,
@@ -38,7 +40,7 @@ impl<E: Engine> Machine<E> {
                 return self.world.reply(place.session, place.number, Err(error));
             }
         };
-        let principal = self.session(place).principal.clone();
+        let principal = Arc::clone(&self.session(place).principal);
         let origin = Origin::Request { session: place.session, number: place.number };
         let mut invocation = self.new_invocation(id, origin, principal, call);
         invocation.detached = detached;
@@ -86,7 +88,7 @@ impl<E: Engine> Machine<E> {
         &mut self,
         id: InvocationId,
         origin: Origin,
-        principal: String,
+        principal: Arc<str>,
         call: Call,
     ) -> Invocation {
         self.statistics.invocations += 1;
@@ -95,13 +97,18 @@ impl<E: Engine> Machine<E> {
 
     /// A body's frame on an object that exists, in an invocation that nothing can refer to: as it
     /// is, it serves `init` and reads.
-    pub(crate) fn frame_of(&self, origin: Origin, principal: String, call: Call) -> Invocation {
-        let object = &self.world.state.objects[&call.object];
+    pub(crate) fn frame_of(&self, origin: Origin, principal: Arc<str>, call: Call) -> Invocation {
+        let state = &self.world.state;
+        let found = state.objects.get_key_value(&call.object);
+        let (name, object) = found.expect("only on an object that is there");
+        let methods = &state.classes[&name.class].interface.methods;
+        let method = methods.get_key_value(&call.method).map(|(method, _)| method);
+        // What a million callers have in common is there once: the names are those of the state.
         let frame = Frame {
             incarnation: object.incarnation,
             code: object.code,
-            object: call.object,
-            method: call.method,
+            object: name.clone(),
+            method: method.unwrap_or(&call.method).clone(),
             arguments: call.arguments,
             journal: Journal::default(),
         };

@@ -3,6 +3,8 @@
 //! Invariants: an object exists only if its `init` has returned; what belongs to an incarnation
 //! goes with it.
 
+use std::sync::Arc;
+
 use crate::{
     class::MethodKind,
     code::CodeHash,
@@ -110,7 +112,7 @@ impl<E: Engine> Machine<E> {
         let origin = Origin::Request { session: place.session, number: place.number };
         // A read by nobody in particular has no session; what it makes is forgotten again.
         let session = self.world.state.sessions.get(&place.session);
-        let principal = session.map(|session| session.principal.clone()).unwrap_or_default();
+        let principal = session.map_or_else(|| "".into(), |session| Arc::clone(&session.principal));
         // `init` is no invocation of its own: it has no id that anything could refer to.
         let mut invocation = self.frame_of(origin, principal, call);
         let fuel = self.world.state.limits().fuel_per_segment;

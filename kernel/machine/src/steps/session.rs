@@ -34,7 +34,7 @@ impl<E: Engine> Machine<E> {
         let state = &mut self.world.state;
         if let Some(id) = state.nonces.get(&nonce) {
             // Who guesses another's nonce gets no session of theirs.
-            let own = state.sessions[id].principal == principal;
+            let own = *state.sessions[id].principal == *principal;
             return if own { Ok(*id) } else { Err(Refusal::SessionUnknown) };
         }
         let limits = state.limits();
@@ -45,7 +45,7 @@ impl<E: Engine> Machine<E> {
             .and_then(|()| within("session_timeout", limits.session_timeout, timeout))
             .map_err(Refusal::Limit)?;
         let id = state.next.take_session();
-        let session = Session::new(id, nonce, principal, timeout);
+        let session = Session::new(id, nonce, principal.into(), timeout);
         state.total += session.sum;
         state.nonces.insert(nonce, id);
         state.sessions.insert(id, Arc::new(session));

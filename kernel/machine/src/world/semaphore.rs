@@ -5,6 +5,8 @@
 //! lost: `pass_on` gives it to the next waiter or back to the count.
 //! Source: section 4.2 of the GESMAS paper; ownership and cancellation are additions.
 
+use std::sync::Arc;
+
 use imbl::OrdMap;
 
 use crate::{
@@ -182,12 +184,16 @@ impl World {
     pub(crate) fn remember_initial_counts(&mut self, object: &ObjectName) {
         let semaphores = &self.state.objects[object].semaphores;
         let counts = semaphores.iter().filter(|(_, semaphore)| semaphore.count > 0);
-        let counts = counts.map(|(name, semaphore)| (name.clone(), semaphore.count)).collect();
+        let counts = counts.map(|(name, semaphore)| (Arc::clone(name), semaphore.count)).collect();
         self.set_initial_counts(object, counts);
         self.record(Undo::InitialCounts(object.clone()));
     }
 
-    pub(super) fn set_initial_counts(&mut self, object: &ObjectName, counts: OrdMap<Vec<u8>, u64>) {
+    pub(super) fn set_initial_counts(
+        &mut self,
+        object: &ObjectName,
+        counts: OrdMap<Arc<[u8]>, u64>,
+    ) {
         let owner = self.state.object_mut(object).expect("only an object has counts");
         let minus = owner.initial_record();
         owner.initial_counts = counts;
@@ -290,6 +296,12 @@ impl World {
             PermitOwner::Invocation => Some(Holder::Invocation(id)),
             PermitOwner::Session => session.map(Holder::Session),
         }
+    }
+
+    /// The name of a semaphore that is stored, to share it.
+    pub(crate) fn semaphore_name(&self, object: &ObjectName, name: &[u8]) -> Arc<[u8]> {
+        let stored = self.state.objects[object].semaphores.get_key_value(name);
+        stored.map_or_else(|| Arc::from(name), |(name, _)| Arc::clone(name))
     }
 
     /// Whether the semaphore may come to be stored.

@@ -148,7 +148,7 @@ impl World {
         let owner = self.state.object_mut(object).expect("a semaphore belongs to an object");
         let incarnation = owner.incarnation;
         if !owner.semaphores.contains_key(name) {
-            owner.semaphores.insert(name.to_vec(), Arc::default());
+            owner.semaphores.insert(Arc::from(name), Arc::default());
         }
         let semaphore = owner.semaphores.get_mut(name).expect("it was just made sure");
         let semaphore = Arc::make_mut(semaphore);
