@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 
 use gesmas_abi::interface::Interface;
-use gesmas_coroutine::{NativeEngine, native_module};
+use gesmas_coroutine::native_module;
 use gesmas_machine::{ClassName, CodeHash, MethodName, ObjectName, RequestBody};
 use gesmas_sdk::host::NativeClass;
+
+use crate::engine::SimulatedEngine;
 
 /// What a workload asks for.
 #[derive(Clone, Debug)]
@@ -26,22 +28,30 @@ pub(crate) struct Call {
 #[derive(Debug)]
 pub(crate) struct Catalog {
     modules: BTreeMap<ClassName, Vec<u8>>,
+    /// Another module that wants a name.
+    rival: Vec<u8>,
+    /// Whether the standard classes are WebAssembly.
+    mixed: bool,
     signatures: BTreeMap<(ClassName, String), u64>,
 }
 
-fn classes() -> [NativeClass; 5] {
+fn standard() -> [NativeClass; 4] {
     [
         gesmas_barrier::Barrier::native(),
         gesmas_counter::Counter::native(),
         gesmas_lock::Lock::native(),
         gesmas_queue::Queue::native(),
-        crate::yard::Yard::native(),
     ]
 }
 
-/// An engine that has them.
-pub(crate) fn engine() -> NativeEngine {
-    NativeEngine::new(classes())
+/// The simulator's own. The last two have one name.
+fn own() -> [NativeClass; 3] {
+    [crate::yard::Yard::native(), second_rival(), crate::rival::first::Rival::native()]
+}
+
+/// A native module is named by its version.
+fn second_rival() -> NativeClass {
+    NativeClass { version: "second", ..crate::rival::second::Rival::native() }
 }
 
 /// The name of an object.
@@ -50,30 +60,52 @@ pub(crate) fn object(class: &str, name: &str) -> ObjectName {
 }
 
 impl Catalog {
-    /// The standard classes.
-    pub(crate) fn new() -> Self {
-        let mut catalog = Self { modules: BTreeMap::new(), signatures: BTreeMap::new() };
-        for class in classes() {
+    /// All classes; the standard ones as WebAssembly, or all native.
+    pub(crate) fn new(mixed: bool) -> Self {
+        let rival = native_module(&second_rival());
+        let (modules, signatures) = (BTreeMap::new(), BTreeMap::new());
+        let mut catalog = Self { modules, rival, mixed, signatures };
+        for class in standard().into_iter().chain(own()) {
             let name = ClassName::new(class.name).expect("standard classes have good names");
             let interface = Interface::decode(class.interface).expect("the macro made it");
             for method in interface.methods {
                 let key = (name.clone(), method.name);
                 catalog.signatures.insert(key, method.signature);
             }
-            catalog.modules.insert(name, native_module(&class));
+            let wasm = gesmas_classes::find(class.name).filter(|_| mixed);
+            let module = wasm.map(|standard| standard.module.to_vec());
+            let module = module.unwrap_or_else(|| native_module(&class));
+            catalog.modules.insert(name, module);
         }
         catalog
+    }
+
+    /// An engine that runs them, with so many live activations.
+    pub(crate) fn engine(&self, live: usize) -> SimulatedEngine {
+        if self.mixed {
+            SimulatedEngine::mixed(own(), live)
+        } else {
+            SimulatedEngine::native(standard().into_iter().chain(own()))
+        }
+    }
+
+    /// The codes that want one name.
+    pub(crate) fn rivals(&self) -> [CodeHash; 2] {
+        let first = ClassName::new("Rival").expect("it is a name");
+        [CodeHash::of(&self.modules[&first]), CodeHash::of(&self.rival)]
     }
 
     /// The only code that may have the names.
     pub(crate) fn reserved(&self) -> BTreeMap<ClassName, CodeHash> {
         let code = |(name, module): (&ClassName, &Vec<u8>)| (name.clone(), CodeHash::of(module));
-        self.modules.iter().map(code).collect()
+        let free = |(name, _): &(&ClassName, &Vec<u8>)| name.as_str() != "Rival";
+        self.modules.iter().filter(free).map(code).collect()
     }
 
     /// The signature of the method that a call is for.
     pub(crate) fn signature(&self, call: &Call) -> u64 {
-        self.signatures[&(call.object.class.clone(), call.method.into())]
+        let key = (call.object.class.clone(), call.method.into());
+        self.signatures.get(&key).copied().unwrap_or_default()
     }
 
     /// The request that loads the class of a call.
@@ -87,6 +119,15 @@ impl Catalog {
     pub(crate) fn request(&self, call: &Call) -> RequestBody {
         let signature = self.signature(call);
         let (object, arguments) = (call.object.clone(), call.arguments.clone());
+        if call.method == "put" {
+            // Whoever puts the second names it by an argument.
+            let second = !arguments.is_empty();
+            let RequestBody::PutClass { class, module } = self.put("Rival") else {
+                panic!("a class is put by its request");
+            };
+            let module = if second { self.rival.clone() } else { module };
+            return RequestBody::PutClass { class, module };
+        }
         if call.method == "init" {
             return RequestBody::CreateObject { object, signature, arguments };
         }

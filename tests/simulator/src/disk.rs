@@ -2,12 +2,15 @@
 //!
 //! Invariant: without a plant a disk does what its model in the log's crate does, no more.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    io,
+    sync::{Arc, Mutex, MutexGuard},
+};
 
 use gesmas::{
     log::{
         Identity, Log, LogError, LogSettings,
-        repo::{MemDisk, MemRepo, Repo, RepoError},
+        repo::{Action, MemDisk, MemRepo, Repo, RepoError},
     },
     snapshot::{self, Store},
 };
@@ -22,13 +25,23 @@ const FORGOTTEN: u64 = 3;
 /// Where a write went: file, offset, length.
 type Written = (u64, u64, usize);
 
+/// What was done to the log's files.
+#[derive(Debug, Default)]
+struct Done {
+    written: Vec<Written>,
+    /// Writes that were made durable.
+    synced: usize,
+    /// Whether the next read fails.
+    fails: bool,
+}
+
 /// A replica's disk.
 #[derive(Debug)]
 pub(crate) struct Disk {
     disk: MemDisk,
     plant: Option<Plant>,
     settings: LogSettings,
-    written: Arc<Mutex<Vec<Written>>>,
+    done: Arc<Mutex<Done>>,
     snapshots: snapshot::repo::MemRepo,
     piece_bytes: u64,
 }
@@ -51,7 +64,7 @@ impl Disk {
             disk: MemDisk::new(),
             plant,
             settings,
-            written: Arc::default(),
+            done: Arc::default(),
             snapshots: snapshot::repo::MemRepo::new(),
             piece_bytes,
         }
@@ -63,7 +76,7 @@ impl Disk {
         let mut repo = Box::new(PlantedRepo {
             repo,
             lies: self.plant == Some(Plant::LyingSync),
-            written: self.written.clone(),
+            done: self.done.clone(),
         });
         let fresh = repo.list().map_err(LogError::from)?.is_empty();
         if fresh { Log::create(repo, self.settings) } else { Log::open(repo, self.settings) }
@@ -79,7 +92,7 @@ impl Disk {
     pub(crate) fn wipe(&self) {
         self.disk.wipe();
         self.snapshots.wipe();
-        self.written.lock().expect("one thread").clear();
+        *self.done() = Done::default();
     }
 
     /// A bit of a snapshot flips, or its end is lost. False when there is none.
@@ -98,6 +111,56 @@ impl Disk {
             }
         });
         true
+    }
+
+    /// A bit of the log flips.
+    pub(crate) fn flip(&self, prng: &mut Prng) {
+        let files = self.disk.files();
+        if !files.is_empty() {
+            self.disk.alter(files[prng.index(files.len())], |bytes| {
+                let at = prng.index(bytes.len());
+                bytes[at] ^= 1 << prng.below(8);
+            });
+        }
+    }
+
+    /// One of the writes of the past that were followed by others went elsewhere in its file. False
+    /// when there is none.
+    pub(crate) fn misdirect(&self, prng: &mut Prng) -> bool {
+        let files = self.disk.files();
+        let chosen = {
+            let done = self.done();
+            let followed = &done.written[..done.synced.saturating_sub(1)];
+            let there: Vec<_> =
+                followed.iter().filter(|(file, ..)| files.contains(file)).copied().collect();
+            if there.is_empty() {
+                return false;
+            }
+            there[prng.index(there.len())]
+        };
+        let (file, offset, length) = chosen;
+        self.disk.alter(file, |bytes| {
+            let start = usize::try_from(offset).expect("it is in memory");
+            let moved = bytes[start..start + length].to_vec();
+            bytes[start..start + length].fill(0);
+            let to = prng.index(bytes.len() - length + 1);
+            bytes[to..to + length].copy_from_slice(&moved);
+        });
+        true
+    }
+
+    /// The next read of the log fails.
+    pub(crate) fn fail_read(&self) {
+        self.done().fails = true;
+    }
+
+    /// Whether a read has yet to fail; it does not any more.
+    pub(crate) fn take_fails(&self) -> bool {
+        std::mem::take(&mut self.done().fails)
+    }
+
+    fn done(&self) -> MutexGuard<'_, Done> {
+        self.done.lock().expect("one thread")
     }
 
     /// Whether there is room for another file of the log from now on.
@@ -125,7 +188,7 @@ impl Disk {
     }
 
     fn forget_last(&self) {
-        let last = self.written.lock().expect("one thread").pop();
+        let last = self.done().written.pop();
         if let Some((file, offset, length)) = last
             && self.disk.files().contains(&file)
         {
@@ -139,7 +202,13 @@ impl Disk {
 struct PlantedRepo {
     repo: MemRepo,
     lies: bool,
-    written: Arc<Mutex<Vec<Written>>>,
+    done: Arc<Mutex<Done>>,
+}
+
+impl PlantedRepo {
+    fn done(&self) -> MutexGuard<'_, Done> {
+        self.done.lock().expect("one thread")
+    }
 }
 
 impl Repo for PlantedRepo {
@@ -152,17 +221,28 @@ impl Repo for PlantedRepo {
     }
 
     fn read(&mut self, file: u64, offset: u64, bytes: &mut [u8]) -> Result<(), RepoError> {
+        if std::mem::take(&mut self.done().fails) {
+            let failed = io::Error::other("the sector cannot be read");
+            let subject = format!("log file {file}");
+            return Err(RepoError::Io { action: Action::Read, subject, source: failed });
+        }
         self.repo.read(file, offset, bytes)
     }
 
     fn write(&mut self, file: u64, offset: u64, bytes: &[u8]) -> Result<(), RepoError> {
         self.repo.write(file, offset, bytes)?;
-        self.written.lock().expect("one thread").push((file, offset, bytes.len()));
+        self.done().written.push((file, offset, bytes.len()));
         Ok(())
     }
 
     fn sync(&mut self, file: u64) -> Result<(), RepoError> {
-        if self.lies { Ok(()) } else { self.repo.sync(file) }
+        if self.lies {
+            return Ok(());
+        }
+        self.repo.sync(file)?;
+        let mut done = self.done();
+        done.synced = done.written.len();
+        Ok(())
     }
 
     fn create(&mut self, file: u64, size: u64, header: &[u8]) -> Result<(), RepoError> {

@@ -1,6 +1,6 @@
 //! A deterministic simulator of the replica core.
 //!
-//! Real replicas (Paxos node, durable log, kernel, native engine) run against simulated disks, a
+//! Real replicas (Paxos node, durable log, kernel, both engines) run against simulated disks, a
 //! simulated network and simulated clients, in virtual time; a seed decides everything. Faults
 //! happen, then stop for a majority, then for all; checkers watch throughout, and everything that is
 //! pending must end. Faults of the surroundings and bugs of the product can be planted to prove that a
@@ -12,12 +12,14 @@ mod checkers;
 mod clients;
 mod cluster;
 mod disk;
+mod engine;
 mod messages;
 mod network;
 mod options;
 mod planted;
 mod prng;
 mod progress;
+pub mod rival;
 mod run;
 mod schedule;
 mod trace;

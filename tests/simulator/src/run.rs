@@ -4,8 +4,8 @@
 //! is kept and printed with the seed, not among other output.
 
 use std::{
-    cell::RefCell,
-    panic::{AssertUnwindSafe, catch_unwind, set_hook},
+    cell::{Cell, RefCell},
+    panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook},
     sync::{
         Mutex, Once,
         atomic::{AtomicU64, Ordering},
@@ -19,6 +19,8 @@ use crate::{
 };
 
 thread_local! {
+    /// Whether this thread runs a seed: only then is a panic one of the product's.
+    static RUNS: Cell<bool> = const { Cell::new(false) };
     /// The last panic of this thread.
     static PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
 }
@@ -29,12 +31,19 @@ static HOOK: Once = Once::new();
 #[must_use]
 pub fn run_seed(options: Options) -> Verdict {
     HOOK.call_once(|| {
-        set_hook(Box::new(|panic| {
-            PANIC.with(|last| *last.borrow_mut() = Some(panic.to_string()));
+        let before = take_hook();
+        set_hook(Box::new(move |panic| {
+            if RUNS.get() {
+                PANIC.with(|last| *last.borrow_mut() = Some(panic.to_string()));
+            } else {
+                before(panic);
+            }
         }));
     });
     let mut cluster = Cluster::new(options);
+    RUNS.set(true);
     let outcome = catch_unwind(AssertUnwindSafe(|| cluster.run()));
+    RUNS.set(false);
     let violation = match outcome {
         Ok(outcome) => outcome.err(),
         Err(_) => {

@@ -157,6 +157,18 @@ counts! {
     standstills,
     /// Disks that were lost.
     lost_disks,
+    /// Bits of logs that flipped.
+    flipped_bits,
+    /// Writes into logs that went elsewhere.
+    misdirected_writes,
+    /// Logs that had more damage than can be mended.
+    refused_logs,
+    /// Reads of logs that failed.
+    read_errors,
+    /// Runs in which the standard classes were WebAssembly.
+    webassembly,
+    /// Runs in which the replicas in order reached each other through one of them only.
+    stars,
     /// Times that a processor computed wrongly.
     miscomputations,
     /// Replicas that found out that their state was not the group's.
@@ -198,7 +210,7 @@ counts! {
 }
 
 /// Rare events that many runs together must have seen, each at least once.
-pub const MARKS: [&str; 19] = [
+pub const MARKS: [&str; 23] = [
     "ordered_by_two_leaders",
     "cancels_beside_grants",
     "undone_segments",
@@ -211,6 +223,10 @@ pub const MARKS: [&str; 19] = [
     "damaged_snapshots",
     "starts_starving",
     "lost_disks",
+    "misdirected_writes",
+    "refused_logs",
+    "webassembly",
+    "stars",
     "divergences",
     "divergences_named",
     "standstills",
@@ -221,13 +237,16 @@ pub const MARKS: [&str; 19] = [
 ];
 
 /// Faults that happened, by kind.
-pub const FAULTS: [&str; 16] = [
+pub const FAULTS: [&str; 19] = [
     "crashes",
     "crashes_in_turn",
     "power_cuts",
     "damaged_snapshots",
     "full_disks",
     "lost_disks",
+    "flipped_bits",
+    "misdirected_writes",
+    "read_errors",
     "miscomputations",
     "pauses",
     "clock_jumps",

@@ -1,6 +1,6 @@
 //! `Yard`: a class for the simulation, of what the standard classes do not do.
 //!
-//! Timers, deadlines, timed waits, permits that an invocation owns, events, and segments that are
+//! Timers, deadlines, timed waits, detached calls, permits that an invocation owns, events, and segments that are
 //! undone after they took and gave permits.
 //! Invariant: nobody ever rings the bell, so that waiting for it is a pause of known length.
 
@@ -14,6 +14,7 @@ pub struct Yard {
     bell: Semaphore,
     score: Value<u64>,
     left: Value<u64>,
+    kept: Value<u64>,
 }
 
 /// The error of those who ask for one.
@@ -93,6 +94,15 @@ impl Yard {
         Ok(due)
     }
 
+    /// Counts itself after a while, whatever becomes of its caller. Returns the count.
+    #[detached]
+    pub fn keep(&mut self, duration: Duration) -> Result<u64> {
+        self.bell.p_for(duration)?;
+        let kept = self.kept.get() + 1;
+        self.kept.set(kept);
+        Ok(kept)
+    }
+
     /// The time, and a token.
     pub fn stamp(&mut self) -> Result<(Time, u64)> {
         Ok((ctx::now(), ctx::fencing_token()))
@@ -102,6 +112,12 @@ impl Yard {
     #[read]
     pub fn score(&self) -> Result<u64> {
         Ok(self.score.get())
+    }
+
+    /// How many were kept.
+    #[read]
+    pub fn kept(&self) -> Result<u64> {
+        Ok(self.kept.get())
     }
 
     #[handler]

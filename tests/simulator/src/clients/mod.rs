@@ -342,7 +342,10 @@ impl Client {
             return Err(Violation::new("sessions", format!("an opening was refused: {session:?}")));
         };
         let mut session = Session::new(id, nonce);
-        session.add(around.catalog.put(around.workload.class()), None);
+        match around.workload.first_put(around.prng) {
+            Some(put) => session.add(around.catalog.request(&put), Some(put)),
+            None => session.add(around.catalog.put(around.workload.class()), None),
+        }
         if let Some(call) = around.workload.creation() {
             session.add(around.catalog.request(&call), None);
         }

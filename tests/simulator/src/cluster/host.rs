@@ -40,6 +40,8 @@ pub(super) struct Host {
     pub(super) kept_down: bool,
     /// There is no room on its disk.
     pub(super) full: bool,
+    /// The next read of its log fails.
+    pub(super) read_badly: bool,
     /// Its processor has computed wrongly.
     pub(super) miscomputed: bool,
     /// Since when its state, or that of its snapshots, may be wrong.
@@ -64,6 +66,7 @@ impl Host {
             refused: false,
             kept_down: false,
             full: false,
+            read_badly: false,
             miscomputed: false,
             wrong: None,
         }
@@ -111,10 +114,15 @@ impl Cluster {
         at.born = now;
         let moment = at.moment(now);
         let plant = self.options.plant;
-        let started = Process::start(at.id, &at.disk, &self.profile, plant, moment, &self.history);
+        let engine = self.catalog.engine(self.profile.live_activations);
+        let life = (moment, &self.history);
+        let started = Process::start(at.id, &at.disk, &self.profile, engine, plant, life);
         if self.hosts[host].full && started.is_err() {
             // It cannot even make a log.
             self.schedule.after(SECOND, Event::Start(host));
+            return Ok(());
+        }
+        if started.is_err() && self.is_out_for_its_log(host) {
             return Ok(());
         }
         let mut process = started.map_err(|error| {
@@ -131,6 +139,42 @@ impl Cluster {
         self.trace.tell(now, || format!("replica {} starts", host + 1));
         self.schedule_turn(host);
         Ok(())
+    }
+
+    /// What is on the disk of a host that is down changes.
+    fn rot(&mut self, host: usize) {
+        if self.prng.permille(300) {
+            self.hosts[host].disk.rot(&mut self.prng);
+        }
+        let founded = self.hosts.iter().all(|host| host.admitted);
+        if founded && self.prng.permille(200) {
+            self.counts.flipped_bits += 1;
+            self.hosts[host].disk.flip(&mut self.prng);
+        }
+        if founded && self.prng.permille(10) && self.hosts[host].disk.misdirect(&mut self.prng) {
+            self.counts.misdirected_writes += 1;
+        }
+    }
+
+    /// Whether the log of a host could not be opened for what happened to it. One that was read badly is
+    /// opened again; one with more damage than can be mended is as lost as a disk that is gone.
+    fn is_out_for_its_log(&mut self, host: usize) -> bool {
+        let now = self.schedule.now();
+        let at = &mut self.hosts[host];
+        if std::mem::take(&mut at.read_badly) {
+            at.disk.take_fails();
+            self.schedule.after(SECOND, Event::Start(host));
+            return true;
+        }
+        // Bits that flip one after the other may come to lie in one record.
+        if self.profile.rotten == Some(host) {
+            at.wiped = true;
+            at.refused = true;
+            self.counts.refused_logs += 1;
+            self.trace.tell(now, || format!("the log of {} is refused", host + 1));
+            return true;
+        }
+        false
     }
 
     /// A host loses its disk, once. Until all may vote, that can be the end of the cluster: nobody
@@ -161,8 +205,8 @@ impl Cluster {
             at.disk.cut_power(&mut self.prng);
             at.process = None;
             self.counts.crashes += 1;
-            if self.profile.rotten == Some(host) && self.prng.permille(300) {
-                self.hosts[host].disk.rot(&mut self.prng);
+            if self.profile.rotten == Some(host) {
+                self.rot(host);
             }
         }
         self.trace.digest(&[5, now, host as u64]);

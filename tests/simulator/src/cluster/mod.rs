@@ -99,7 +99,9 @@ impl Cluster {
     /// A cluster of a seed, before anything has happened.
     pub(crate) fn new(options: Options) -> Self {
         let mut prng = Prng::new(options.seed);
-        let catalog = Catalog::new();
+        // A part of the clusters runs WebAssembly, which takes longer.
+        let webassembly = prng.permille(40);
+        let catalog = Catalog::new(webassembly);
         let profile = Profile::draw(&mut prng, &catalog);
         let hosts: Vec<_> =
             (1..=profile.replicas as u64).map(|id| Host::new(id, &profile, &options)).collect();
@@ -109,7 +111,7 @@ impl Cluster {
         let clients = (0..profile.clients)
             .map(|index| Client::new(index, prng.index(profile.replicas), &mut prng))
             .collect();
-        let workloads = workloads::all(&mut prng);
+        let workloads = workloads::all(&mut prng, &catalog);
         let stage = Stage::Faults { until: profile.faults };
         let mut cluster = Self {
             options,
@@ -126,7 +128,7 @@ impl Cluster {
             history: History::new(!options.outside),
             replies: Replies::default(),
             sessions: Sessions::default(),
-            counts: Counts::default(),
+            counts: Counts { webassembly: u64::from(webassembly), ..Counts::default() },
             stage,
             planted: false,
             behind: 0,
@@ -263,6 +265,11 @@ impl Cluster {
             Err(Stop::Broken(violation)) => return Err(violation),
             Err(Stop::Failed(_)) if self.hosts[host].doomed => {
                 self.counts.crashes_in_turn += 1;
+                self.crash(host);
+            }
+            Err(Stop::Failed(ReplicaError::Log(_) | ReplicaError::Node(_)))
+                if std::mem::take(&mut self.hosts[host].read_badly) =>
+            {
                 self.crash(host);
             }
             Err(Stop::Failed(ReplicaError::LostDisk { .. })) if self.hosts[host].wiped => {

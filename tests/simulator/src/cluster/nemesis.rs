@@ -38,7 +38,12 @@ impl Cluster {
             35..43 => self.jump(host),
             43..53 => self.break_link(),
             53..56 => self.fill_disk(host),
-            56..66 => self.clog(),
+            56..58 => {
+                self.counts.read_errors += 1;
+                self.hosts[host].disk.fail_read();
+                self.hosts[host].read_badly = true;
+            }
+            58..66 => self.clog(),
             66..76 => self.split(),
             76..85 => self.split_one_way(),
             85..92 => {

@@ -12,7 +12,6 @@ use gesmas::{
     replica::{Held, Moment, Output, Question, Replica, ReplicaError},
     snapshot::{Done, Job},
 };
-use gesmas_coroutine::NativeEngine;
 use gesmas_machine::{
     CodeHash, Command, Effect, Machine, Planted, PlantedBug, Progress, Settings, Step,
 };
@@ -22,9 +21,9 @@ use super::{
     router::{Connection, Router, Waiting},
 };
 use crate::{
-    catalog,
     checkers::History,
     disk::Disk,
+    engine::SimulatedEngine,
     messages::{Ask, Tell},
     options::Plant,
     prng::mix,
@@ -100,7 +99,7 @@ fn planted(plant: Option<Plant>, replica: u64) -> Planted {
 
 /// See the file's head.
 pub(super) struct Process {
-    pub(super) replica: Replica<NativeEngine>,
+    pub(super) replica: Replica<SimulatedEngine>,
     pub(super) inbox: VecDeque<Input>,
     id: u64,
     router: Router,
@@ -126,9 +125,9 @@ impl Process {
         id: u64,
         disk: &Disk,
         profile: &Profile,
+        engine: SimulatedEngine,
         plant: Option<Plant>,
-        now: Moment,
-        history: &History,
+        (now, history): (Moment, &History),
     ) -> Result<Self, ReplicaError> {
         let log = paxos::share(disk.open_log()?);
         let members: Vec<u64> = (1..=profile.replicas as u64).collect();
@@ -140,11 +139,11 @@ impl Process {
             disk.snapshots().newest().expect("a disk of this replica does not fail");
         let all = disk.snapshots().list().expect("a disk of this replica does not fail");
         let (mut machine, held) = match newest {
-            None => (Machine::new(catalog::engine(), settings), Held::default()),
+            None => (Machine::new(engine, settings), Held::default()),
             Some(loaded) => {
                 let index = loaded.head.index;
                 let previous = all.into_iter().rfind(|older| *older < index);
-                let machine = Machine::from_snapshot(loaded.snapshot, catalog::engine(), settings)?;
+                let machine = Machine::from_snapshot(loaded.snapshot, engine, settings)?;
                 (machine, Held { newest: Some(index), previous })
             }
         };
@@ -293,6 +292,7 @@ impl Process {
                 self.note_installed(before, history);
             }
             Input::Compiled(code) => {
+                self.replica.machine_mut().engine_mut().install(code);
                 self.replica.handle_compiled(code, None);
             }
         }

@@ -4,7 +4,7 @@ use gesmas::replica::ReplicaSettings;
 use gesmas_machine::{Engine as _, Genesis, Limits, STATE_MACHINE_VERSION};
 
 use crate::{
-    catalog::{self, Catalog},
+    catalog::Catalog,
     disk::CLUSTER,
     prng::Prng,
     schedule::{MILLISECOND, SECOND},
@@ -57,7 +57,7 @@ impl Profile {
             state_machine_version: STATE_MACHINE_VERSION,
             seed: [0; 32],
             replicas: (1..=replicas).collect(),
-            engine: catalog::engine().identity(),
+            engine: catalog.engine(1).identity(),
             limits: Limits {
                 checkpoint_steps: pick(prng, &[20, 100, 400, 1_000]),
                 ..Limits::default()
@@ -78,7 +78,7 @@ impl Profile {
         };
         let profile = Self {
             replicas: size(replicas),
-            clients: size(prng.between(10, 16)),
+            clients: size(prng.between(12, 18)),
             faults: prng.between(6, 16) * SECOND,
             pace: pick(prng, &[200, 600, 1_500, 3_000]) * MILLISECOND,
             lost: pick(prng, &[0, 10, 100, 300]),

@@ -40,7 +40,8 @@ pub(super) enum Stage {
     /// Everything happens.
     Faults { until: u64 },
     /// Only these replicas are in order, and nothing new happens.
-    Drain { since: u64, core: Vec<usize> },
+    /// With a hub, they reach each other through it only.
+    Drain { since: u64, core: Vec<usize>, hub: Option<usize> },
     /// All replicas are in order.
     Converge { since: u64, settled: u64 },
     /// Nothing is left to happen.
@@ -64,7 +65,10 @@ impl Stage {
     /// Whether the stage itself keeps two replicas from each other.
     pub(super) fn keeps_apart(&self, from: usize, to: usize) -> bool {
         match self {
-            Self::Drain { core, .. } => !(core.contains(&from) && core.contains(&to)),
+            Self::Drain { core, hub, .. } => {
+                let through_hub = hub.is_none_or(|hub| from == hub || to == hub);
+                !(core.contains(&from) && core.contains(&to) && through_hub)
+            }
             _ => false,
         }
     }
@@ -84,6 +88,8 @@ impl Cluster {
     /// Replicas that clients may try.
     pub(super) fn replicas_for_clients(&self) -> Vec<usize> {
         match &self.stage {
+            // Another one may reach the leader through the hub only, which forwards for nobody.
+            Stage::Drain { hub: Some(hub), .. } => vec![*hub],
             Stage::Drain { core, .. } => core.clone(),
             _ => (0..self.hosts.len()).collect(),
         }
@@ -166,7 +172,12 @@ impl Cluster {
                 self.crash(host);
             }
         }
-        self.stage = Stage::Drain { since: now, core };
+        // The partial connectivity that omnipaxos survives: one replica reaches a majority, the others
+        // reach it alone.
+        let star = founded && core.len() > 2 && self.prng.permille(300);
+        let hub = star.then(|| core[self.prng.index(core.len())]);
+        self.counts.stars += u64::from(star);
+        self.stage = Stage::Drain { since: now, core, hub };
         for from in 0..self.hosts.len() {
             for to in (0..self.hosts.len()).filter(|to| *to != from) {
                 let apart = self.stage.keeps_apart(from, to);
@@ -188,6 +199,9 @@ impl Cluster {
         let now = self.schedule.now();
         self.hosts[host].kept_down = false;
         self.hosts[host].set_full(false);
+        if std::mem::take(&mut self.hosts[host].read_badly) {
+            self.hosts[host].disk.take_fails();
+        }
         if self.hosts[host].paused_until > now {
             self.hosts[host].paused_until = now;
             self.schedule.at(now, Event::Turn(host));
@@ -197,7 +211,8 @@ impl Cluster {
 
     fn check_drain(&mut self, since: u64) -> Checked {
         let now = self.schedule.now();
-        let core = self.replicas_for_clients();
+        let Stage::Drain { core, .. } = &self.stage else { return Ok(()) };
+        let core = core.clone();
         let processes = core.iter().filter_map(|host| self.hosts[*host].process.as_ref());
         if processes
             .into_iter()
@@ -208,7 +223,9 @@ impl Cluster {
         }
         let since_behind = since.max(self.behind);
         let leader = core.iter().filter_map(|host| self.hosts[*host].process.as_ref());
-        let leader = leader.map(|process| &process.replica).find(|replica| replica.is_leading());
+        // One that was deposed may not have heard of it.
+        let leaders = leader.map(|process| &process.replica).filter(|found| found.is_leading());
+        let leader = leaders.max_by_key(|found| found.machine().ballot());
         let led = leader.is_some() || self.options.outside;
         demand(led || now < since_behind + LEADER_BOUND, "liveness", || {
             let states: Vec<_> = core.iter().map(|host| self.hosts[*host].standing()).collect();

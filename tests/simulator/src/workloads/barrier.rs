@@ -6,12 +6,12 @@
 use std::collections::BTreeMap;
 
 use gesmas_abi::value::to_bytes;
-use gesmas_coroutine::NativeEngine;
 use gesmas_machine::{Machine, SessionId};
 
 use super::{Ended, Facts, Worker, Workload, decode, is_given_up, unexpected};
 use crate::{
     catalog::{Call, Catalog, object},
+    engine::SimulatedEngine,
     prng::Prng,
     verdict::{Checked, demand},
 };
@@ -112,7 +112,7 @@ impl Workload for Barriers {
         demand(waiting < PARTIES, CHECKER, || format!("{waiting} parties wait and none goes on"))
     }
 
-    fn finish(&mut self, machine: &mut Machine<NativeEngine>, catalog: &Catalog) -> Checked {
+    fn finish(&mut self, machine: &mut Machine<SimulatedEngine>, catalog: &Catalog) -> Checked {
         let object = object("Barrier", "epoch");
         let call =
             Call { object, method: "waiting", arguments: Vec::new(), key: 0, time_left: None };

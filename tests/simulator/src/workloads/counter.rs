@@ -8,12 +8,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use gesmas_abi::value::to_bytes;
-use gesmas_coroutine::NativeEngine;
 use gesmas_machine::{CallError, Machine, Outcome};
 
 use super::{Ended, Facts, Worker, Workload, decode, is_given_up, read, unexpected};
 use crate::{
     catalog::{Call, Catalog, object},
+    engine::SimulatedEngine,
     prng::Prng,
     verdict::{Checked, Violation, demand},
 };
@@ -141,7 +141,7 @@ impl Workload for Counters {
         }
     }
 
-    fn finish(&mut self, machine: &mut Machine<NativeEngine>, catalog: &Catalog) -> Checked {
+    fn finish(&mut self, machine: &mut Machine<SimulatedEngine>, catalog: &Catalog) -> Checked {
         let call = self.call("get");
         let count: i64 = read(CHECKER, machine, catalog, &call)?.unwrap_or(0);
         let (least, most) = (self.succeeded, self.succeeded + self.unknown);

@@ -7,12 +7,12 @@
 use std::collections::BTreeMap;
 
 use gesmas_abi::value::to_bytes;
-use gesmas_coroutine::NativeEngine;
 use gesmas_machine::{CallError, Machine, SessionId, Step};
 
 use super::{Ended, Facts, Worker, Workload, decode, is_given_up, unexpected};
 use crate::{
     catalog::{Call, Catalog, object},
+    engine::SimulatedEngine,
     prng::Prng,
     schedule::MILLISECOND,
     verdict::{Checked, demand},
@@ -141,7 +141,7 @@ impl Workload for Locks {
         Ok(())
     }
 
-    fn finish(&mut self, machine: &mut Machine<NativeEngine>, _catalog: &Catalog) -> Checked {
+    fn finish(&mut self, machine: &mut Machine<SimulatedEngine>, _catalog: &Catalog) -> Checked {
         let view = machine.object(&object("Lock", "leader"), 1);
         let owners = view.iter().flat_map(|view| &view.semaphores).map(|one| one.owners.len());
         let owners: usize = owners.sum();

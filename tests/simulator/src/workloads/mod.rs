@@ -9,16 +9,17 @@ mod barrier;
 mod counter;
 mod lock;
 mod queue;
+mod rival;
 mod yard;
 
 use std::collections::BTreeMap;
 
 use gesmas_abi::value::{Value, from_bytes};
-use gesmas_coroutine::NativeEngine;
 use gesmas_machine::{CallError, CancelReason, Machine, Outcome, SessionEnd, SessionId, Step};
 
 use crate::{
     catalog::{Call, Catalog},
+    engine::SimulatedEngine,
     prng::Prng,
     verdict::{Checked, Violation},
 };
@@ -59,6 +60,11 @@ pub(crate) trait Workload {
     /// The call that creates its object, if it must be created.
     fn creation(&self) -> Option<Call>;
 
+    /// The call that loads its class, if clients do not all load the same.
+    fn first_put(&mut self, _prng: &mut Prng) -> Option<Call> {
+        None
+    }
+
     /// Whether calls may have to be given up in the end, since nobody will let them go on.
     fn may_starve(&self, _call: &Call) -> bool;
 
@@ -95,20 +101,21 @@ pub(crate) trait Workload {
     }
 
     /// Nothing is pending any more, and this is the state.
-    fn finish(&mut self, machine: &mut Machine<NativeEngine>, catalog: &Catalog) -> Checked;
+    fn finish(&mut self, machine: &mut Machine<SimulatedEngine>, catalog: &Catalog) -> Checked;
 }
 
 /// How many workloads there are.
-pub(crate) const NUMBER: usize = 5;
+pub(crate) const NUMBER: usize = 6;
 
 /// The workloads of every run; client `n` works for number `n % NUMBER`.
-pub(crate) fn all(prng: &mut Prng) -> [Box<dyn Workload>; NUMBER] {
+pub(crate) fn all(prng: &mut Prng, catalog: &Catalog) -> [Box<dyn Workload>; NUMBER] {
     [
         Box::new(counter::Counters::new()),
         Box::new(queue::Queues::new(prng)),
         Box::new(lock::Locks::new()),
         Box::new(barrier::Barriers::new()),
         Box::new(yard::Yards::new()),
+        Box::new(rival::Rivals::new(catalog)),
     ]
 }
 
@@ -131,7 +138,7 @@ fn unexpected(checker: &'static str, call: &Call, error: &CallError) -> Violatio
 /// Runs a read on a final state.
 fn read<T: Value>(
     checker: &'static str,
-    machine: &mut Machine<NativeEngine>,
+    machine: &mut Machine<SimulatedEngine>,
     catalog: &Catalog,
     call: &Call,
 ) -> Checked<Option<T>> {

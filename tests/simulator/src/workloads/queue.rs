@@ -8,12 +8,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use gesmas_abi::value::{Bytes, to_bytes};
-use gesmas_coroutine::NativeEngine;
 use gesmas_machine::{Machine, SessionId, Step};
 
 use super::{Ended, Facts, Worker, Workload, decode, is_given_up, unexpected};
 use crate::{
     catalog::{Call, Catalog, object},
+    engine::SimulatedEngine,
     prng::Prng,
     verdict::{Checked, Violation, demand},
 };
@@ -202,7 +202,7 @@ impl Workload for Queues {
         demand(!both, CHECKER, || "a producer and a consumer wait for each other".into())
     }
 
-    fn finish(&mut self, machine: &mut Machine<NativeEngine>, _catalog: &Catalog) -> Checked {
+    fn finish(&mut self, machine: &mut Machine<SimulatedEngine>, _catalog: &Catalog) -> Checked {
         let view = machine.object(&object("Queue", "jobs"), ALL_ENTRIES);
         let values: Vec<_> = view
             .map(|view| view.entries)

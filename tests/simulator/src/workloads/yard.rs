@@ -2,18 +2,19 @@
 //!
 //! At most two own a tool at once, each for as long as it asked for; time and tokens rise with the
 //! steps, and no token comes twice; scores are those of the gambles that were not undone, each once;
+//! detached calls count themselves once each, also when nobody waits for them any more;
 //! every gamble that stands and every reminder sends one event, in its time, and nothing else does.
 //! Everything here ends by itself, and all but dozing soon.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use gesmas_abi::value::{Time, to_bytes};
-use gesmas_coroutine::NativeEngine;
 use gesmas_machine::{CallError, CancelReason, Machine, SessionId, Step};
 
 use super::{Ended, Facts, Worker, Workload, decode, is_given_up, read, unexpected};
 use crate::{
     catalog::{Call, Catalog, object},
+    engine::SimulatedEngine,
     prng::Prng,
     schedule::MILLISECOND,
     verdict::{Checked, demand},
@@ -51,6 +52,9 @@ pub(super) struct Yards {
     scores: BTreeSet<u64>,
     /// Gambles that may have scored unknown to their callers.
     unknown: u64,
+    /// Counts of detached calls, and how many may have counted unknown to their callers.
+    kept: BTreeSet<u64>,
+    unknown_kept: u64,
     /// Events that came: kind and key.
     events: BTreeSet<(u64, u64)>,
 }
@@ -68,12 +72,13 @@ impl Yards {
         self.asked.insert(key, Asked { way, duration, owed: None });
         // Some sessions end before the deadlines of some of their calls.
         let doze = if prng.permille(500) { 60 * duration } else { duration };
-        let (method, arguments, time_left) = match prng.below(12) {
+        let (method, arguments, time_left) = match prng.below(14) {
             0..2 => ("hold", to_bytes(&duration), None),
             2..4 => ("linger", to_bytes(&(duration / 4)), None),
             4..7 => ("gamble", to_bytes(&(key, way)), None),
             7..10 => ("doze", to_bytes(&key), Some(doze)),
-            10 => ("remind", to_bytes(&(key, duration)), None),
+            10..12 => ("keep", to_bytes(&duration), None),
+            12 => ("remind", to_bytes(&(key, duration)), None),
             _ => ("stamp", Vec::new(), None),
         };
         Call { object: object("Yard", "yard"), method, arguments, key, time_left }
@@ -132,6 +137,11 @@ impl Yards {
                 let once = asked.way == 0 && self.scores.insert(score);
                 demand(once, CHECKER, || format!("{asked:?} scored {score}, again or in vain"))?;
             }
+            "keep" => {
+                let kept: u64 = decode(CHECKER, bytes)?;
+                let once = kept > 0 && self.kept.insert(kept);
+                return demand(once, CHECKER, || format!("two detached calls counted {kept}"));
+            }
             "remind" => {
                 let Time(_) = decode(CHECKER, bytes)?;
             }
@@ -189,6 +199,7 @@ impl Workload for Yards {
             Ended::Unknown => {
                 let scores = call.method == "gamble" && self.asked[&call.key].way == 0;
                 self.unknown += u64::from(scores);
+                self.unknown_kept += u64::from(call.method == "keep");
                 Ok(())
             }
             Ended::Reply { session, step, outcome: Ok(bytes), .. } => {
@@ -211,19 +222,27 @@ impl Workload for Yards {
         demand(self.events.insert((kind, key)), "events", || format!("{} came again", told()))
     }
 
-    fn finish(&mut self, machine: &mut Machine<NativeEngine>, catalog: &Catalog) -> Checked {
+    fn finish(&mut self, machine: &mut Machine<SimulatedEngine>, catalog: &Catalog) -> Checked {
         let sessions: BTreeSet<_> = machine.sessions().map(|(session, _)| session).collect();
         for (key, asked) in &self.asked {
             let owed = asked.owed.is_some_and(|session| sessions.contains(&session));
             let came = [GAMBLE, REMINDER].iter().any(|kind| self.events.contains(&(*kind, *key)));
             demand(came || !owed, "events", || format!("no event came of call {key}: {asked:?}"))?;
         }
-        let object = object("Yard", "yard");
-        let call = Call { object, method: "score", arguments: Vec::new(), key: 0, time_left: None };
-        let score: u64 = read(CHECKER, machine, catalog, &call)?.unwrap_or(0);
+        let mut count = |method| {
+            let object = object("Yard", "yard");
+            let call = Call { object, method, arguments: Vec::new(), key: 0, time_left: None };
+            read::<u64>(CHECKER, machine, catalog, &call).map(Option::unwrap_or_default)
+        };
+        let (score, kept) = (count("score")?, count("kept")?);
         let least = self.scores.len() as u64;
         demand((least..=least + self.unknown).contains(&score), CHECKER, || {
             format!("the score is {score}, {least} gambles stand and {} may", self.unknown)
+        })?;
+        let least = self.kept.len() as u64;
+        demand((least..=least + self.unknown_kept).contains(&kept), CHECKER, || {
+            let unknown = self.unknown_kept;
+            format!("{kept} detached calls counted, {least} said so and {unknown} may have")
         })
     }
 }
