@@ -68,6 +68,13 @@ pub enum AdminRequest {
     Counters,
     /// Lets the replica write a snapshot; the counters tell when it is there.
     TakeSnapshot,
+    /// A piece of the file of a snapshot that the replica has.
+    SnapshotPiece {
+        /// Which: as the counter `snapshot_index` says.
+        index: u64,
+        /// From which byte of the file on.
+        offset: u64,
+    },
 }
 
 /// An answer; which one belongs to which question shows in the names.
@@ -93,6 +100,13 @@ pub enum AdminReply {
     Counters(Vec<(String, u64)>),
     /// To [`AdminRequest::TakeSnapshot`]: snapshots written before.
     TakingSnapshot(u64),
+    /// To [`AdminRequest::SnapshotPiece`].
+    SnapshotPiece {
+        /// Length of the whole file, bytes.
+        total: u64,
+        /// The piece; none at the end.
+        bytes: Bytes,
+    },
 }
 
 /// Why a question has no answer.

@@ -93,6 +93,11 @@ questions!(
     take_snapshot() -> u64 {
         AdminRequest::TakeSnapshot => AdminReply::TakingSnapshot(written) => written
     }
+    /// A piece of the file of a snapshot that the connected replica has, and the length of all of it.
+    snapshot_piece(index: u64, offset: u64) -> (u64, Bytes) {
+        AdminRequest::SnapshotPiece { index, offset } =>
+            AdminReply::SnapshotPiece { total, bytes } => (total, bytes)
+    }
     /// Objects, by class and name, after a place.
     list_objects(class: Option<String>, after: Option<(String, String)>, limit: u32)
         -> Page<ObjectSummary>

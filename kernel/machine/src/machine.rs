@@ -414,6 +414,12 @@ impl<E: Engine> Machine<E> {
         self.world.state.due.get_min().map(|(due, _)| *due)
     }
 
+    /// Keys and values of all objects, bytes.
+    #[must_use]
+    pub fn state_bytes(&self) -> u64 {
+        self.world.state.state_bytes
+    }
+
     /// Sessions and their timeouts, nanoseconds.
     pub fn sessions(&self) -> impl Iterator<Item = (SessionId, u64)> + '_ {
         self.world.state.sessions.iter().map(|(id, session)| (*id, session.timeout))

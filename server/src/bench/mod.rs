@@ -1,6 +1,7 @@
 //! `gesmas bench`: what calls cost, measured on the machine it runs on.
 //!
-//! Three questions: what a call costs in the kernel alone (`kernel/`), how many calls a second a
+//! What is asked: what a call costs in the kernel alone, and how long a snapshot of much state lets it
+//! pause (`kernel/`), how many calls a second a
 //! cluster of three replicas takes, with which latencies (`cluster/`), and what callers cost that
 //! wait (`blocked.rs`).
 //! Invariants: figures are measured, never computed from a model; each comes with the load of the

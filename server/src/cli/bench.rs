@@ -32,6 +32,17 @@ enum Bench {
         #[arg(long, default_value_t = 6_400, value_parser = clap::value_parser!(u64).range(2..=1_000_000))]
         calls: u64,
     },
+    /// How long the kernel pauses for a snapshot of much state, and how calls go on meanwhile.
+    ///
+    /// One machine with native classes on one thread; another thread writes the snapshot to a file.
+    #[command(
+        after_help = "Examples:\n  gesmas bench pause\n  gesmas bench pause --mib 1024 --json"
+    )]
+    Pause {
+        /// State, MiB.
+        #[arg(long, default_value_t = 256, value_parser = clap::value_parser!(u64).range(1..=1_800))]
+        mib: u64,
+    },
     /// How many calls a second three replicas take, and with which latencies.
     ///
     /// Starts three replicas on loopback with the default settings and increments a counter in a
@@ -118,6 +129,11 @@ pub(super) async fn run(args: &BenchArgs, output: Output) -> Result<(), Failure>
             let options = kernel::Options { rounds: size(rounds), calls: size(calls) };
             // It is work of this one thread, and nobody else uses the runtime.
             let report = kernel::run(&options).map_err(|error| failed(&error))?;
+            print(output, &report, &report.to_string());
+        }
+        Bench::Pause { mib } => {
+            let mib = usize::try_from(*mib).expect("it was checked");
+            let report = kernel::pause(mib).map_err(|error| failed(&error))?;
             print(output, &report, &report.to_string());
         }
         Bench::Blocked { sessions, calls, connections } => {

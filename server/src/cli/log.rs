@@ -9,8 +9,13 @@ use super::{
     exit::Exit,
     failure::Failure,
     output::{Output, Table},
+    progress,
 };
-use crate::log::{Tail, repo::FsRepo, verify};
+use crate::log::{
+    Tail,
+    repo::{FsRepo, Repo as _},
+    verify,
+};
 
 /// `gesmas log`.
 #[derive(Debug, Args)]
@@ -39,7 +44,13 @@ pub(super) fn run(args: LogArgs, output: Output) -> Result<(), Failure> {
     if !folder.is_dir() {
         return Err(Failure::usage(format!("{} is no folder", folder.display())));
     }
-    let report = verify(&mut FsRepo::read_only(folder), None);
+    let bar = progress::bytes(output, "verify", 0);
+    let mut files = FsRepo::read_only(folder);
+    let all = files.list().unwrap_or_default();
+    // What cannot be listed or measured is told by the report.
+    bar.set_length(all.into_iter().filter_map(|file| files.length(file).ok()).sum());
+    let report = verify(&mut progress::Observed::new(files, &bar), None);
+    bar.finish_and_clear();
     let tail = |tail: Tail| if tail == Tail::Torn { "torn" } else { "zeros" };
     if output.json {
         let files: Vec<_> = report

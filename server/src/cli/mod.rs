@@ -4,6 +4,7 @@
 //! `Failure` with an exit code of `exit.rs`.
 //! Not here: what a replica does (`shell/`), JSON of values (`json/`).
 
+mod backup;
 mod bench;
 mod call;
 mod class;
@@ -24,6 +25,7 @@ mod logging;
 mod names;
 mod object;
 mod output;
+mod progress;
 mod restore;
 mod serve;
 mod session;
@@ -92,6 +94,8 @@ enum Command {
     Cluster(cluster::ClusterArgs),
     /// Writes and checks snapshots.
     Snapshot(snapshot::SnapshotArgs),
+    /// Fetches the state of a running cluster into a file.
+    Backup(backup::BackupArgs),
     /// Begins a replica of a new history with the state of a snapshot.
     Restore(restore::RestoreArgs),
     /// Checks the files of a log.
@@ -164,6 +168,7 @@ fn run(command: Command, context: &Context) -> Result<(), Failure> {
         Command::Session(args) => client_runtime()?.block_on(session::run(args, context)),
         Command::Cluster(args) => client_runtime()?.block_on(cluster::run(&args, context)),
         Command::Snapshot(args) => client_runtime()?.block_on(snapshot::run(args, context)),
+        Command::Backup(args) => client_runtime()?.block_on(backup::run(&args, context)),
         Command::Restore(args) => restore::run(&args, output),
         Command::Log(args) => log::run(args, output),
         Command::Debug(args) => debug::run(&args, output),

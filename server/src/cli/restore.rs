@@ -8,7 +8,7 @@ use std::{fs, path::PathBuf};
 use clap::Args;
 use serde_json::json;
 
-use super::{exit::Exit, failure::Failure, output::Output};
+use super::{exit::Exit, failure::Failure, output::Output, progress};
 use crate::{
     shell::Config,
     snapshot::{Owner, SnapshotError, Store, repo::FsRepo},
@@ -40,11 +40,18 @@ pub(super) fn run(args: &RestoreArgs, output: Output) -> Result<(), Failure> {
             .advise("move the old data away first; nothing is overwritten"));
     }
     let failed = |error: SnapshotError| Failure::new(Exit::Failed, "snapshot", error.to_string());
-    let mut source = Store::new(Box::new(FsRepo::read_only(folder)), owner);
+    let bar = progress::bytes(output, "restore", 0);
+    let files = progress::Observed::new(FsRepo::read_only(folder), &bar);
+    let mut source = Store::new(Box::new(files), owner);
+    // It is read, and written once more.
+    let length = source.length(index).map_err(SnapshotError::from).map_err(failed)?;
+    bar.set_length(2 * length);
     let loaded = source.load(index).map_err(failed)?;
     let repo = FsRepo::open(config.data.join("snapshots")).map_err(SnapshotError::from);
-    let mut target = Store::new(Box::new(repo.map_err(failed)?), owner);
+    let files = progress::Observed::new(repo.map_err(failed)?, &bar);
+    let mut target = Store::new(Box::new(files), owner);
     let (head, bytes) = target.write(0, &loaded.snapshot.restored()).map_err(failed)?;
+    bar.finish_and_clear();
     if output.json {
         let value = json!({ "step": head.step, "epoch": head.epoch, "bytes": bytes,
             "state_hash": format!("{:032x}", head.state_hash) });

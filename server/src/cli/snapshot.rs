@@ -14,6 +14,7 @@ use super::{
     exit::Exit,
     failure::Failure,
     output::Table,
+    progress,
 };
 use crate::snapshot::{Owner, Store, repo::FsRepo};
 
@@ -88,7 +89,7 @@ async fn now(context: &Context) -> Result<(), Failure> {
 
 /// Lets one replica write a snapshot; gives its index and the bytes of its file. If nothing was
 /// applied since the last one, that is the answer.
-async fn write_one(client: &Client) -> Result<(u64, u64), Failure> {
+pub(super) async fn write_one(client: &Client) -> Result<(u64, u64), Failure> {
     let failed = count(&client.counters().await?, "snapshots_failed");
     let written = client.take_snapshot().await?;
     let start = Instant::now();
@@ -120,12 +121,17 @@ fn verify(folder: PathBuf, cluster: &str, context: &Context) -> Result<(), Failu
         return Err(Failure::usage(message));
     }
     let owner = Owner { cluster, group: 1, configuration: 1 };
-    let mut store = Store::new(Box::new(FsRepo::read_only(folder)), owner);
+    let bar = progress::bytes(context.output, "verify", 0);
+    let files = progress::Observed::new(FsRepo::read_only(folder), &bar);
+    let mut store = Store::new(Box::new(files), owner);
     let failed =
         |error: &dyn std::error::Error| Failure::new(Exit::Failed, "snapshot", error.to_string());
     let mut table = Table::new(&["INDEX", "STEP", "BYTES", "BLOCKED", "STATE"]);
     let (mut rows, mut damaged) = (Vec::new(), None);
-    for index in store.list().map_err(|error| failed(&error))? {
+    let all = store.list().map_err(|error| failed(&error))?;
+    let lengths = all.iter().map(|index| store.length(*index));
+    bar.set_length(lengths.sum::<Result<u64, _>>().map_err(|error| failed(&error))?);
+    for index in all {
         match store.load(index) {
             Ok(loaded) => {
                 let (head, blocked) = (loaded.head, loaded.snapshot.blocked());
@@ -146,6 +152,7 @@ fn verify(folder: PathBuf, cluster: &str, context: &Context) -> Result<(), Failu
             }
         }
     }
+    bar.finish_and_clear();
     if context.output.json {
         context.output.line(&json!({ "snapshots": rows }).to_string());
     } else {

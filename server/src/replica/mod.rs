@@ -94,6 +94,13 @@ pub enum Output {
         /// Its result, or why it was not run.
         result: Result<Outcome, Refusal>,
     },
+    /// A piece of a snapshot that a client asked for, and the length of the whole file.
+    Piece {
+        /// The question.
+        id: ReadId,
+        /// The piece, or why there is none.
+        result: Result<(Bytes, u64), String>,
+    },
     /// The state was replaced by a later one: what was to be told of the time between is in it.
     Replaced,
     /// A wait without a read is over.

@@ -24,11 +24,14 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use bytes::Bytes;
 use gesmas_machine::{Effect, Engine, PlantedBug};
 
-use super::{Output, Replica, ReplicaError, peer::PeerMessage};
-use crate::snapshot::{Done, Job, Loaded};
+use super::{Output, ReadId, Replica, ReplicaError, peer::PeerMessage};
+use crate::snapshot::{Done, Job, Loaded, Reader};
 
 /// A fetcher that asked for nothing for so many times the patience for an answer is forgotten.
 const FETCHER_PATIENCE: u64 = 120;
+
+/// Whoever makes a backup, among those that fetch: replicas are numbered from 1.
+const BACKUP: u64 = 0;
 
 /// After so many questions without an answer another peer's snapshot is fetched.
 const UNANSWERED_MAX: u32 = 4;
@@ -218,8 +221,12 @@ impl<E: Engine> Replica<E> {
                 // The next attempt comes after some more log, not at once.
                 self.snapshots.since = 0;
             }
-            Done::Piece { peer, index, offset, result } => {
+            Done::Piece { reader: Reader::Peer(peer), index, offset, result } => {
                 self.piece_read(peer, index, offset, result);
+            }
+            Done::Piece { reader: Reader::Client(id), result, .. } => {
+                let result = result.map_err(|error| error.to_string());
+                self.outputs.push_back(Output::Piece { id: ReadId(id), result });
             }
             Done::Fetched { index, result } => self.fetched(index, result),
             Done::Evidence { step, result } => self.evidence_kept(step, result),
@@ -412,13 +419,26 @@ impl<E: Engine> Replica<E> {
         self.outgoing.push((fetch.from, ask));
     }
 
+    /// A client makes a backup and asks for a piece: it comes as an output. What is read is kept while
+    /// it is read; of two backups at once the one that asked last counts.
+    pub fn read_piece(&mut self, id: ReadId, index: u64, offset: u64) {
+        if self.has_diverged() {
+            let result = Err("the replica's state is not the group's".into());
+            return self.outputs.push_back(Output::Piece { id, result });
+        }
+        self.snapshots.fetchers.insert(BACKUP, (index, self.now.monotonic));
+        let reader = Reader::Client(id.0);
+        self.snapshots.jobs.push_back(Job::Read { reader, index, offset });
+    }
+
     /// A peer asks for a piece. One is read for each at a time.
     pub(super) fn asked_piece(&mut self, peer: u64, index: u64, offset: u64) {
         self.snapshots.fetchers.insert(peer, (index, self.now.monotonic));
         if self.has_diverged() {
             self.outgoing.push((peer, PeerMessage::Gone { index }));
         } else if self.snapshots.reading.insert(peer) {
-            self.snapshots.jobs.push_back(Job::Read { peer, index, offset });
+            let reader = Reader::Peer(peer);
+            self.snapshots.jobs.push_back(Job::Read { reader, index, offset });
         }
     }
 

@@ -93,6 +93,7 @@ pub(super) fn answer(
             replica.want_snapshot();
             Ok(AdminReply::TakingSnapshot(replica.snapshot_counts().written))
         }
+        AdminRequest::SnapshotPiece { .. } => panic!("the driver asks the keeper for pieces"),
         AdminRequest::Counters => Ok(AdminReply::Counters(counters(replica, counts))),
     }
 }

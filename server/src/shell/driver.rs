@@ -52,6 +52,8 @@ pub(super) enum Waiting {
     Session { connection: ConnectionId, session: SessionId },
     /// That the leader has heard of a session, whose client asked under this correlation.
     Alive { connection: ConnectionId, session: SessionId, correlation: u64 },
+    /// A piece of a snapshot, under the client's correlation.
+    Piece { connection: ConnectionId, correlation: u64 },
 }
 
 /// See the file's head.
@@ -246,7 +248,8 @@ impl Driver {
             .filter(|(_, waiting)| match waiting {
                 Waiting::Read { connection: at, .. }
                 | Waiting::Session { connection: at, .. }
-                | Waiting::Alive { connection: at, .. } => *at == connection,
+                | Waiting::Alive { connection: at, .. }
+                | Waiting::Piece { connection: at, .. } => *at == connection,
             })
             .map(|(id, _)| *id)
             .collect();

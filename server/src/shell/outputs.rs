@@ -1,7 +1,7 @@
 //! What comes out of the core: effects for the clients that are here, ends of reads, code to compile.
 
 use gesmas_machine::{Effect, Outcome, Refusal};
-use gesmas_protocol::{self as protocol, ServerMessage};
+use gesmas_protocol::{self as protocol, AdminError, AdminReply, ServerMessage};
 
 use super::{
     compiler::Job,
@@ -18,6 +18,7 @@ impl Driver {
             match output {
                 Output::Effect(effect) => self.route_effect(effect),
                 Output::Read { id, result } => self.read_done(id, result),
+                Output::Piece { id, result } => self.piece_read(id, result),
                 // Replies and events of the time between were never put out here: whoever comes back
                 // gets what its session holds.
                 Output::Replaced => self.router.say_goodbye("the replica caught up by a snapshot"),
@@ -28,7 +29,7 @@ impl Driver {
                     Some(Waiting::Alive { connection, session, correlation }) => {
                         self.alive(connection, session, correlation);
                     }
-                    Some(Waiting::Read { .. }) | None => {}
+                    Some(Waiting::Read { .. } | Waiting::Piece { .. }) | None => {}
                 },
             }
         }
@@ -54,6 +55,18 @@ impl Driver {
         };
         let reply = protocol::ReadReply { correlation, position, result, id };
         self.router.send(connection, ServerMessage::ReadReply(reply));
+    }
+
+    fn piece_read(&mut self, id: ReadId, result: Result<(bytes::Bytes, u64), String>) {
+        let Some(Waiting::Piece { connection, correlation }) = self.waiting.remove(&id) else {
+            return;
+        };
+        let result = match result {
+            Ok((bytes, total)) => Ok(AdminReply::SnapshotPiece { total, bytes }),
+            Err(message) => Err(AdminError::Unavailable { message }),
+        };
+        let answer = protocol::AdminAnswer { correlation, result };
+        self.router.send(connection, ServerMessage::AdminAnswer(answer));
     }
 
     fn route_effect(&mut self, effect: Effect) {

@@ -100,6 +100,11 @@ impl Driver {
 
     pub(super) fn admin(&mut self, connection: ConnectionId, admin: protocol::Admin) {
         let correlation = admin.correlation;
+        if let protocol::AdminRequest::SnapshotPiece { index, offset } = admin.request {
+            let id = self.next_read();
+            self.waiting.insert(id, Waiting::Piece { connection, correlation });
+            return self.replica.read_piece(id, index, offset);
+        }
         let counts = self.counts();
         let connected = self.connected_peers();
         let result = admin::answer(&mut self.replica, admin.request, connected, &counts);

@@ -23,5 +23,5 @@ pub use self::{
     head::{Head, Owner},
     inspect::{Inspected, inspect},
     store::{Loaded, PIECE_BYTES, Store},
-    worker::{Done, Evidence, Job, OwnDivergence, Worker},
+    worker::{Done, Evidence, Job, OwnDivergence, Reader, Worker},
 };

@@ -11,6 +11,8 @@ use super::{
 
 /// Bytes of a file that travel to a peer in one piece.
 pub const PIECE_BYTES: u64 = 1 << 20;
+/// Bytes that are read at once.
+const READ_BYTES: usize = 8 << 20;
 /// Files of evidence that are kept; no more are written, so that a divergence that comes again and again
 /// does not fill the disk.
 const EVIDENCE_MOST: usize = 8;
@@ -55,6 +57,14 @@ impl Store {
     /// When the folder fails.
     pub fn list(&mut self) -> Result<Vec<u64>, RepoError> {
         self.repo.list(Stage::Whole)
+    }
+
+    /// Length of the file of a whole snapshot, bytes.
+    ///
+    /// # Errors
+    /// When there is no such snapshot.
+    pub fn length(&mut self, index: u64) -> Result<u64, RepoError> {
+        self.repo.length(Stage::Whole, index)
     }
 
     /// Writes a snapshot of everything below `index`, and says how many bytes its file has.
@@ -153,7 +163,11 @@ impl Store {
     fn load_stage(&mut self, stage: Stage, index: u64) -> Result<Loaded, SnapshotError> {
         let bytes = self.repo.length(stage, index)?;
         let mut whole = vec![0; usize::try_from(bytes).expect("a state fits into memory")];
-        self.repo.read(stage, index, 0, &mut whole)?;
+        let mut offset = 0;
+        for part in whole.chunks_mut(READ_BYTES) {
+            self.repo.read(stage, index, offset, part)?;
+            offset += part.len() as u64;
+        }
         let (head, image) = file::decode(&whole, index)?;
         drop(whole);
         head.check_owner(self.owner)?;

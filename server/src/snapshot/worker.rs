@@ -21,10 +21,10 @@ pub enum Job {
         /// Index of the oldest snapshot to keep.
         keep_from: u64,
     },
-    /// Read a piece for a peer.
+    /// Read a piece for somebody.
     Read {
         /// Who asked.
-        peer: u64,
+        reader: Reader,
         /// Of which snapshot.
         index: u64,
         /// From which byte on.
@@ -53,6 +53,15 @@ pub enum Job {
     Evidence(Evidence),
 }
 
+/// Who reads a snapshot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reader {
+    /// A peer that is behind.
+    Peer(u64),
+    /// A client that makes a backup, by the number of its question.
+    Client(u64),
+}
+
 /// What is kept of a divergence.
 #[derive(Debug)]
 pub struct Evidence {
@@ -78,10 +87,10 @@ pub struct OwnDivergence {
 pub enum Done {
     /// A snapshot is durable, in a file of so many bytes, or could not be written.
     Written(Result<(Head, u64), SnapshotError>),
-    /// A piece for a peer.
+    /// A piece for whoever reads.
     Piece {
         /// Who asked.
-        peer: u64,
+        reader: Reader,
         /// Of which snapshot.
         index: u64,
         /// From which byte on.
@@ -132,10 +141,10 @@ impl Worker {
                     Ok(written)
                 }))
             }
-            Job::Read { peer, index, offset } => {
+            Job::Read { reader, index, offset } => {
                 let result = self.0.piece(index, offset);
                 let result = result.map(|(bytes, total)| (bytes.into(), total));
-                Done::Piece { peer, index, offset, result }
+                Done::Piece { reader, index, offset, result }
             }
             Job::BeginFetch { index } => Done::Fetched { index, result: self.0.begin_fetch(index) },
             Job::AddPiece { index, offset, bytes } => {

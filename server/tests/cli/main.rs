@@ -21,6 +21,7 @@ fn a_day_at_the_terminal() {
     cluster(&dev);
 
     states_of_files(&dev, &folder.path().join("data/replica-1/snapshots"));
+    backup(&dev, folder.path());
 
     dev.run(&["call", "Counter/kept", "add", "41"]).json();
     assert_eq!(dev.stop(), Some(0));
@@ -202,6 +203,42 @@ fn states_of_files(dev: &Dev, folder: &Path) {
     assert!(words.stderr.contains("at least 1 places"), "{words:?}");
     assert!(words.stdout.contains("object Counter/kept\n  entry "), "{words:?}");
     assert_eq!(dev.run(&["debug", "diff", &one, "nothing", "--json"]).code, Some(2));
+}
+
+/// A backup holds what was acknowledged before, and a replica can begin with it.
+fn backup(dev: &Dev, folder: &Path) {
+    dev.run(&["call", "Counter/kept", "add", "5"]).json();
+    let place = folder.join("backup");
+    let words = ["backup", place.to_str().expect("it is UTF-8"), "--json"];
+    let made = dev.run(&words).json();
+    let file = made["file"].as_str().expect("it is a path").to_owned();
+    assert!(Path::new(&file).starts_with(&place), "{made}");
+    assert_eq!(fs::read_dir(&place).expect("it is a folder").count(), 1, "no other file is left");
+    let length = fs::metadata(&file).expect("the file is there").len();
+    assert_eq!(made["bytes"], length);
+    dev.run(&["call", "Counter/kept", "add", "-5"]).json();
+
+    let cluster = fs::read_to_string(folder.join("data/cluster")).expect("dev keeps its number");
+    let verify = ["snapshot", "verify", place.to_str().expect("it is UTF-8"), "--json"];
+    let words: Vec<_> = verify.into_iter().chain(["--cluster", cluster.trim()]).collect();
+    let verified = dev.run(&words).json();
+    assert_eq!(verified["snapshots"][0]["state_hash"], made["state_hash"]);
+
+    let config = folder.join("replica.toml");
+    let members: Vec<_> = (1..=3)
+        .map(|replica| format!("{{ replica = {replica}, peers = \"127.0.0.1:{replica}\" }}"))
+        .collect();
+    let text = format!(
+        "cluster = \"{}\"\nreplica = 1\ndata = \"restored\"\nlisten = \"127.0.0.1:9\"\n\
+         members = [{}]\n",
+        cluster.trim(),
+        members.join(", ")
+    );
+    fs::write(&config, text).expect("the folder can be written");
+    let words = ["restore", &file, "--config", config.to_str().expect("it is UTF-8"), "--json"];
+    let restored = dev.run(&words).json();
+    assert_eq!((&restored["step"], &restored["epoch"]), (&made["step"], &json!(1)), "{restored}");
+    assert_eq!(dev.run(&words).error(), (1, "occupied".into()));
 }
 
 fn cluster(dev: &Dev) {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use gesmas_machine::{
     Acknowledged, Ballot, Batch, ClassName, CodeHash, Command, Effect, Engine, Genesis, Limits,
     LogEntry, Machine, Place, Progress, Request, RequestBody, STATE_MACHINE_VERSION, SessionId,
-    Settings, Time,
+    Settings, Snapshot, Time,
 };
 
 use super::timed::TimedEngine;
@@ -102,6 +102,27 @@ impl<E: Engine> Lab<E> {
         round.answers = after.2 - before.2;
         round.rebuilt = after.3 - before.3;
         round
+    }
+
+    /// How long one request takes, alone in its entry.
+    pub(super) fn time(&mut self, body: &RequestBody) -> Duration {
+        let request = self.request(body.clone());
+        let entry = self.entry(vec![request]);
+        let begin = Instant::now();
+        assert_eq!(self.apply(entry), 1, "the call succeeds");
+        begin.elapsed()
+    }
+
+    /// A snapshot, and how long it took to take it.
+    pub(super) fn snapshot(&self) -> (Duration, Snapshot) {
+        let begin = Instant::now();
+        let snapshot = self.machine.snapshot();
+        (begin.elapsed(), snapshot)
+    }
+
+    /// Keys and values of all objects.
+    pub(super) fn state_bytes(&self) -> u64 {
+        self.machine.state_bytes()
     }
 
     /// Lets the engine look at the clock from now on, or no more.

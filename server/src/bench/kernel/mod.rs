@@ -7,6 +7,7 @@
 
 mod calls;
 mod lab;
+mod pause;
 mod report;
 mod timed;
 
@@ -15,10 +16,13 @@ use gesmas_counter::{Counter, CounterStub};
 use gesmas_machine::{Engine, RequestBody};
 use gesmas_queue::{Queue, QueueStub};
 
-pub use self::report::{Case, Parts, Report};
 use self::{
     calls::Net,
     lab::{Lab, Round},
+};
+pub use self::{
+    pause::{PauseReport, run as pause},
+    report::{Case, Parts, Report},
 };
 use super::{load::LoadMeter, sample::Spread};
 

@@ -369,7 +369,7 @@ impl Process {
                     }
                 }
                 // Clients ask again after a while, and get what their sessions hold.
-                Output::Replaced => {}
+                Output::Replaced | Output::Piece { .. } => {}
                 Output::CaughtUp { id } => {
                     if let Some(waiting) = self.router.take_waiting(id) {
                         self.answer_keep_alive(&waiting, out);
