@@ -87,7 +87,7 @@ impl<E: Engine> Replica<E> {
             PeerMessage::NoSums { step } => self.no_sums(from, step),
             PeerMessage::AskReadPoint { round } => {
                 if self.is_leading() && self.has_planted(PlantedBug::ReadWithoutMajority) {
-                    let index = self.node.accepted_index();
+                    let index = self.node.decided_index();
                     self.outgoing.push((from, PeerMessage::ReadPoint { round, index }));
                 } else if self.is_leading() {
                     self.read_points.ask(from, round, self.node.accepted_index());
@@ -199,7 +199,7 @@ impl<E: Engine> Replica<E> {
         }
         if let Some(round) = self.local_reads.take_question(self.now.monotonic) {
             if self.has_planted(PlantedBug::ReadWithoutMajority) {
-                self.local_reads.answered(round, self.node.accepted_index());
+                self.local_reads.answered(round, self.node.decided_index());
                 return;
             }
             self.read_points.ask(own, round, self.node.accepted_index());

@@ -15,6 +15,7 @@
 
 mod admission;
 mod apply;
+mod catch_up;
 mod clock;
 mod divergence;
 mod leadership;

@@ -195,6 +195,8 @@ counts! {
     clogs,
     /// Splits of the network.
     splits,
+    /// Leaders that nobody reached for a while.
+    isolated_leaders,
     /// Splits in one direction.
     one_way_splits,
     /// Messages between clients and replicas that were lost.
@@ -237,7 +239,7 @@ pub const MARKS: [&str; 23] = [
 ];
 
 /// Faults that happened, by kind.
-pub const FAULTS: [&str; 19] = [
+pub const FAULTS: [&str; 20] = [
     "crashes",
     "crashes_in_turn",
     "power_cuts",
@@ -253,6 +255,7 @@ pub const FAULTS: [&str; 19] = [
     "link_breaks",
     "clogs",
     "splits",
+    "isolated_leaders",
     "one_way_splits",
     "lost_messages",
     "doubled_messages",

@@ -1,7 +1,9 @@
 //! `Barrier`: a number of parties wait for each other, again and again.
 //!
 //! Cyclic: when the last party arrives, all go on, and the next generation begins. A party whose
-//! call is cancelled while it waits is not counted any more: the others wait for a replacement.
+//! call is cancelled while it waits is not counted any more: the others wait for a replacement. Its
+//! clean-up does that; should it fail, which takes a limit on clean-ups that is far too low, the party
+//! stays counted.
 //! Invariants: outside of a segment fewer parties are counted than are needed, and as many calls
 //! wait at the gate as are counted. A party goes on only when its generation has passed; without
 //! cancellations each wakes exactly once, and the last never sleeps.

@@ -16,6 +16,7 @@ mod process;
 mod profile;
 mod router;
 mod stage;
+mod transport;
 
 use gesmas::{
     replica::ReplicaError,
@@ -35,7 +36,7 @@ use crate::{
     checkers::{History, Replies, Sessions},
     clients::{Client, Surroundings},
     messages::{Ask, Tell},
-    network::{Flight, Link},
+    network::Link,
     options::{Options, Plant},
     prng::Prng,
     schedule::{MICROSECOND, MILLISECOND, SECOND, Schedule},
@@ -401,86 +402,6 @@ impl Cluster {
         demand(!(lives && self.is_in_order()), "sessions", || {
             format!("session {session} of a living client expired, and the cluster is in order")
         })
-    }
-
-    fn frame_delay(&mut self) -> u64 {
-        let most = self.profile.delay / MICROSECOND;
-        self.prng.between(30, 50 + most) * MICROSECOND
-    }
-
-    fn dial(&mut self, from: usize, to: usize) {
-        let again = self.prng.between(30, 80) * MILLISECOND;
-        self.schedule.after(again, Event::Dial { from, to });
-        let link = &self.links[from][to];
-        let both_run = self.hosts[from].process.is_some() && self.hosts[to].process.is_some();
-        if link.is_connected() || link.forbidden || link.held || !both_run {
-            return;
-        }
-        self.next_connection += 1;
-        let connection = self.next_connection;
-        let arrival = self.schedule.now() + self.frame_delay();
-        self.links[from][to].connect(connection, arrival);
-        self.trace.tell(self.schedule.now(), || {
-            format!("connection {connection} from {} to {}", from + 1, to + 1)
-        });
-        self.input(from, Input::PeerUp { peer: to as u64 + 1, connection });
-        self.pump(from, to);
-    }
-
-    fn pump(&mut self, from: usize, to: usize) {
-        let link = &mut self.links[from][to];
-        if let (Some(arrival), false) = (link.next_arrival(), link.scheduled) {
-            link.scheduled = true;
-            self.schedule.at(arrival, Event::Deliver { from, to });
-        }
-    }
-
-    fn deliver(&mut self, from: usize, to: usize) {
-        let now = self.schedule.now();
-        self.links[from][to].scheduled = false;
-        let peer = from as u64 + 1;
-        while let Some(flight) = self.links[from][to].take(now) {
-            self.input(
-                to,
-                match flight {
-                    Flight::Connected(connection) => Input::PeerConnected { peer, connection },
-                    Flight::Frame(connection, frame) => Input::Peer { peer, connection, frame },
-                },
-            );
-        }
-        self.pump(from, to);
-    }
-
-    fn send_to_client(&mut self, connection: Connection, tell: &Tell) {
-        for delay in self.message_delays() {
-            self.schedule.after(delay, Event::ToClient { connection, tell: tell.clone() });
-        }
-    }
-
-    fn send_to_replica(&mut self, client: usize, ask: &Ask) {
-        let replica = self.clients[client].replica;
-        let connection = (client, self.clients[client].connection);
-        for delay in self.message_delays() {
-            let ask = ask.clone();
-            self.schedule.after(delay, Event::ToReplica { replica, connection, ask });
-        }
-    }
-
-    /// When the copies of a message arrive: none when it is lost.
-    fn message_delays(&mut self) -> Vec<u64> {
-        let faulty = matches!(self.stage, Stage::Faults { .. });
-        if faulty && self.prng.permille(self.profile.lost) {
-            self.counts.lost_messages += 1;
-            return Vec::new();
-        }
-        let doubled = faulty && self.prng.permille(self.profile.doubled);
-        self.counts.doubled_messages += u64::from(doubled);
-        (0..1 + u64::from(doubled))
-            .map(|_| {
-                let late = if faulty && self.prng.permille(20) { 1_500_000 } else { 3_000 };
-                self.prng.between(50, late) * MICROSECOND
-            })
-            .collect()
     }
 
     fn hear(&mut self, (client, connection): Connection, tell: Tell) -> Checked {

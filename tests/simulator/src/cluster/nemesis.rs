@@ -44,7 +44,8 @@ impl Cluster {
                 self.hosts[host].read_badly = true;
             }
             58..66 => self.clog(),
-            66..76 => self.split(),
+            66..71 => self.split(),
+            71..76 => self.isolate_leader(),
             76..85 => self.split_one_way(),
             85..92 => {
                 self.counts.client_deaths += 1;
@@ -159,6 +160,20 @@ impl Cluster {
                     self.hold(from, to, length, breaks);
                 }
             }
+        }
+    }
+
+    /// Nobody reaches the leader for a while, clients apart: it is deposed and does not hear of it.
+    fn isolate_leader(&mut self) {
+        let leads = |host: &super::Host| {
+            host.process.as_ref().is_some_and(|process| process.replica.is_leading())
+        };
+        let Some(leader) = self.hosts.iter().position(leads) else { return };
+        self.counts.isolated_leaders += 1;
+        let length = self.prng.between(500, 4_000) * MILLISECOND;
+        for other in (0..self.hosts.len()).filter(|other| *other != leader) {
+            self.hold(leader, other, length, false);
+            self.hold(other, leader, length, false);
         }
     }
 
