@@ -492,6 +492,7 @@ impl<E: Engine> Replica<E> {
                 // What it lacks does not fit into a frame: it has to catch up by a snapshot.
                 Err(error) => {
                     tracing::info!(replica = to, %error, "a peer gets a snapshot instead");
+                    self.snapshots.want_if_long_ago();
                     self.peer_is_behind(to);
                 }
             }

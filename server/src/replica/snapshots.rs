@@ -155,6 +155,11 @@ impl Snapshots {
         !self.busy && !self.starving && (self.wanted || by_itself)
     }
 
+    /// What follows the newest is too much for a peer: it needs a newer one, agreed on or not.
+    pub(super) fn want_if_long_ago(&mut self) {
+        self.wanted |= self.since >= self.due;
+    }
+
     /// Puts out a job that is not about snapshots of this replica's own accord.
     pub(super) fn add_job(&mut self, job: Job) {
         self.jobs.push_back(job);
