@@ -92,6 +92,8 @@ pub(crate) struct Cluster {
     planted: bool,
     /// When a replica in order last fetched a snapshot.
     behind: u64,
+    /// When a client last got a reply.
+    replied: u64,
     /// Whether it was looked whether calls wait that must not.
     looked_for_stuck: bool,
 }
@@ -133,6 +135,7 @@ impl Cluster {
             stage,
             planted: false,
             behind: 0,
+            replied: 0,
             looked_for_stuck: false,
         };
         cluster.schedule_first();
@@ -411,6 +414,9 @@ impl Cluster {
             return Ok(());
         }
         self.trace.tell(now, || format!("-> client {client}: {tell:?}"));
+        if matches!(tell, Tell::Reply { .. }) {
+            self.replied = now;
+        }
         if let Tell::Over { session, reason: None } = &tell {
             demand(self.sessions.over().contains_key(session), "sessions", || {
                 format!("session {session} is unknown, and it never ended")

@@ -22,6 +22,8 @@ const LEADER_BOUND: u64 = 10 * ELECTION_TICKS * TICK;
 const GIVE_UP: u64 = 5 * SECOND;
 /// So long before that it is looked which calls wait.
 const STUCK_BEFORE: u64 = 200 * MILLISECOND;
+/// If no reply has come for so long.
+const QUIET: u64 = 500 * MILLISECOND;
 /// If all were in order for so long.
 const STUCK_AFTER: u64 = 4 * SECOND;
 /// The least length of the drain, longer than the timeout of any session.
@@ -237,7 +239,9 @@ impl Cluster {
         });
         if !self.looked_for_stuck && now + STUCK_BEFORE > since + GIVE_UP {
             self.looked_for_stuck = true;
-            if now > since_behind + STUCK_AFTER {
+            // Where replies still come, calls may be on their way to be ordered.
+            let quiet = now > self.replied + QUIET;
+            if quiet && now > since_behind + STUCK_AFTER {
                 self.check_stuck()?;
             }
         }
