@@ -9,7 +9,13 @@ use gesmas::replica::Diverged;
 use gesmas_machine::{RecordName, Step};
 
 use super::{Cluster, process::Process};
-use crate::verdict::{Checked, Violation, demand};
+use crate::{
+    schedule::SECOND,
+    verdict::{Checked, Violation, demand},
+};
+
+/// A stop of all replicas may be felt for so long: they linger, come back and elect.
+const DISTURBED: u64 = 20 * SECOND;
 
 /// What went wrong.
 #[derive(Clone, Copy, Debug)]
@@ -59,6 +65,7 @@ impl Cluster {
             let any = self.hosts.iter().any(|host| host.miscomputed);
             demand(any, "divergence", || format!("nobody computed wrongly: {known}"))?;
             self.counts.stops_without_majority += 1;
+            self.disturbed = self.schedule.now() + DISTURBED;
             self.crash(host);
             return Ok(());
         }

@@ -92,6 +92,8 @@ pub(crate) struct Cluster {
     planted: bool,
     /// When a replica in order last fetched a snapshot.
     behind: u64,
+    /// Until when a stop of all replicas may be felt.
+    disturbed: u64,
     /// When a client last got a reply.
     replied: u64,
     /// Whether it was looked whether calls wait that must not.
@@ -135,6 +137,7 @@ impl Cluster {
             stage,
             planted: false,
             behind: 0,
+            disturbed: 0,
             replied: 0,
             looked_for_stuck: false,
         };

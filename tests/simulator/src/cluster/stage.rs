@@ -36,6 +36,10 @@ const CONVERGE_BOUND: u64 = 20 * SECOND;
 /// no end of a session that was ordered before is on its way any more.
 const SETTLED: u64 = 4 * SECOND;
 
+/// The same when all are back: a replica that had promised more than the others takes a while to
+/// return, and its clients may try it more than once.
+const BACK: u64 = 10 * SECOND;
+
 /// The stages.
 #[derive(Debug)]
 pub(super) enum Stage {
@@ -79,6 +83,9 @@ impl Stage {
 impl Cluster {
     /// Whether the cluster has been in order for long enough to demand everything of it.
     pub(super) fn is_in_order(&self) -> bool {
+        if self.schedule.now() < self.disturbed {
+            return false;
+        }
         match self.stage {
             Stage::Faults { .. } => false,
             Stage::Drain { since, .. } => self.schedule.now() > since + SETTLED,
@@ -273,7 +280,7 @@ impl Cluster {
     fn begin_converge(&mut self) {
         let now = self.schedule.now();
         self.trace.tell(now, || "all replicas come back".into());
-        self.stage = Stage::Converge { since: now, settled: now + SETTLED };
+        self.stage = Stage::Converge { since: now, settled: now + BACK };
         for from in 0..self.hosts.len() {
             self.mend(from);
             for to in (0..self.hosts.len()).filter(|to| *to != from) {
