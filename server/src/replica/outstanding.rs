@@ -38,6 +38,9 @@ pub(super) fn key(command: &Command) -> Key {
     }
 }
 
+/// Votes that wait at most.
+const VOTES: usize = 8;
+
 #[derive(Debug)]
 struct Waiting {
     command: Command,
@@ -55,9 +58,15 @@ pub(super) struct Outstanding {
 }
 
 impl Outstanding {
-    /// How many there are.
+    /// How many of clients there are: this replica's own votes turn nobody away.
     pub(super) fn len(&self) -> usize {
-        self.by_order.len()
+        self.by_order.len() - self.votes().count()
+    }
+
+    /// This replica's votes, oldest first.
+    fn votes(&self) -> impl Iterator<Item = (Key, u64)> + '_ {
+        let all = Key::Vote(0, Step(0))..=Key::Vote(u64::MAX, Step(u64::MAX));
+        self.by_key.range(all).map(|(key, order)| (*key, *order))
     }
 
     /// Adds a command; one that is there already stays as it is, except that a newer
@@ -69,6 +78,12 @@ impl Outstanding {
                 return;
             }
             self.by_order.remove(order);
+        }
+        if matches!(key, Key::Vote(..)) && self.votes().count() >= VOTES {
+            // Whoever catches up passes many checkpoints, of which the newest matter.
+            let (oldest, order) = self.votes().next().expect("there are too many");
+            self.by_key.remove(&oldest);
+            self.by_order.remove(&order);
         }
         self.next += 1;
         self.by_key.insert(key, self.next);
@@ -171,6 +186,21 @@ mod tests {
         assert_eq!(outstanding.take_unsent(12, 1 << 20), [open(2)]);
         outstanding.applied(&[open(2)]);
         assert_eq!(outstanding.len(), 0);
+    }
+
+    #[test]
+    fn votes_turn_nobody_away_and_the_newest_count() {
+        let vote = |step| Command::Vote { replica: 2, step: Step(step), hash: Default::default() };
+        let mut outstanding = Outstanding::default();
+        outstanding.add(open(1));
+        (0..20).for_each(|step| outstanding.add(vote(step)));
+        assert_eq!(outstanding.len(), 1);
+        let sent = outstanding.take_unsent(0, 1 << 20);
+        let expected: Vec<_> = [open(1)].into_iter().chain((12..20).map(vote)).collect();
+        assert_eq!(sent, expected);
+        outstanding.applied(&[vote(12), vote(3)]);
+        outstanding.add(vote(20));
+        assert_eq!(outstanding.take_unsent(1, 1 << 20), [vote(20)]);
     }
 
     #[test]

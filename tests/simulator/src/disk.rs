@@ -124,11 +124,11 @@ impl Disk {
         }
     }
 
-    /// One of the writes of the past that were followed by others went elsewhere in its file. False
-    /// when there is none.
+    /// One of the writes of the past that were followed by others went elsewhere in its file, and not
+    /// over the last of those: nothing would tell it from a torn end. False when there is none.
     pub(crate) fn misdirect(&self, prng: &mut Prng) -> bool {
         let files = self.disk.files();
-        let chosen = {
+        let (chosen, last) = {
             let done = self.done();
             let followed = &done.written[..done.synced.saturating_sub(1)];
             let there: Vec<_> =
@@ -136,14 +136,21 @@ impl Disk {
             if there.is_empty() {
                 return false;
             }
-            there[prng.index(there.len())]
+            (there[prng.index(there.len())], done.written[done.synced - 1])
         };
         let (file, offset, length) = chosen;
+        let size = self.disk.bytes(file).len();
+        let to = prng.index(size - length + 1);
+        let start = |offset: u64| usize::try_from(offset).expect("it is in memory");
+        let (last_file, last_offset, last_length) = last;
+        let after = start(last_offset) >= to + length || to >= start(last_offset) + last_length;
+        if !files.contains(&last_file) || (file == last_file && !after) {
+            return false;
+        }
         self.disk.alter(file, |bytes| {
-            let start = usize::try_from(offset).expect("it is in memory");
-            let moved = bytes[start..start + length].to_vec();
-            bytes[start..start + length].fill(0);
-            let to = prng.index(bytes.len() - length + 1);
+            let from = start(offset)..start(offset) + length;
+            let moved = bytes[from.clone()].to_vec();
+            bytes[from].fill(0);
             bytes[to..to + length].copy_from_slice(&moved);
         });
         true

@@ -318,11 +318,14 @@ impl Cluster {
                 self.links[host][other].break_off(&mut self.prng);
             }
         }
-        // What another state says is right is nothing to learn from.
-        if self.hosts[host].wrong.is_none() {
-            for effect in &out.effects {
+        // What another state says is nothing to learn from, but which sessions ended.
+        let right = self.hosts[host].wrong.is_none();
+        for effect in &out.effects {
+            if right || matches!(effect, Effect::SessionOver { .. }) {
                 self.check_effect(host, effect)?;
             }
+        }
+        if right {
             for (connection, tell) in out.tells {
                 self.send_to_client(connection, &tell);
             }
