@@ -12,6 +12,7 @@ use super::{Output, Replica, ReplicaError};
 const BACKLOG: usize = 64;
 /// Bytes of entries read from the log at once.
 const READ_BYTES: u64 = 8 << 20;
+
 impl<E: Engine> Replica<E> {
     /// Lets the machine work for about `budget` segments, and serves reads when it is idle.
     ///
