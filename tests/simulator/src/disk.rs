@@ -25,6 +25,12 @@ const FORGOTTEN: u64 = 3;
 /// Where a write went: file, offset, length.
 type Written = (u64, u64, usize);
 
+/// Whether two writes have bytes in common.
+fn meet(one: Written, other: Written) -> bool {
+    let end = |(_, offset, length): Written| offset + length as u64;
+    one.0 == other.0 && one.1 < end(other) && other.1 < end(one)
+}
+
 /// What was done to the log's files.
 #[derive(Debug, Default)]
 struct Done {
@@ -124,15 +130,21 @@ impl Disk {
         }
     }
 
-    /// One of the writes of the past that were followed by others went elsewhere in its file, and not
-    /// over the last of those: nothing would tell it from a torn end. False when there is none.
+    /// One of the writes of the past that were followed by others, none of them to the same place,
+    /// went elsewhere in its file, and not over the last of those: nothing would tell it from a torn
+    /// end. False when there is none.
     pub(crate) fn misdirect(&self, prng: &mut Prng) -> bool {
         let files = self.disk.files();
         let (chosen, last) = {
             let done = self.done();
             let followed = &done.written[..done.synced.saturating_sub(1)];
-            let there: Vec<_> =
-                followed.iter().filter(|(file, ..)| files.contains(file)).copied().collect();
+            let there: Vec<_> = (0..followed.len())
+                .filter(|at| files.contains(&followed[*at].0))
+                .filter(|at| {
+                    !done.written[at + 1..].iter().any(|later| meet(followed[*at], *later))
+                })
+                .map(|at| followed[at])
+                .collect();
             if there.is_empty() {
                 return false;
             }
@@ -141,14 +153,12 @@ impl Disk {
         let (file, offset, length) = chosen;
         let size = self.disk.bytes(file).len();
         let to = prng.index(size - length + 1);
-        let start = |offset: u64| usize::try_from(offset).expect("it is in memory");
-        let (last_file, last_offset, last_length) = last;
-        let after = start(last_offset) >= to + length || to >= start(last_offset) + last_length;
-        if !files.contains(&last_file) || (file == last_file && !after) {
+        if !files.contains(&last.0) || meet((file, to as u64, length), last) {
             return false;
         }
+        let start = usize::try_from(offset).expect("it is in memory");
         self.disk.alter(file, |bytes| {
-            let from = start(offset)..start(offset) + length;
+            let from = start..start + length;
             let moved = bytes[from.clone()].to_vec();
             bytes[from].fill(0);
             bytes[to..to + length].copy_from_slice(&moved);
