@@ -275,6 +275,7 @@ impl<E: Engine> Machine<E> {
                 if ballot > state.ballot {
                     state.ballot = ballot;
                     state.now = state.now.max(now);
+                    state.prolong_dispute();
                 }
             }
             LogEntry::Batch(batch) => self.begin_batch(batch),

@@ -12,7 +12,7 @@ use crate::{names::Step, state::State, sum::Sum};
 /// Checkpoints that are remembered; votes on older ones change nothing.
 const KEPT: usize = 64;
 
-/// Ordered time for which replicas that contradict each other wait for one that decides,
+/// Ordered time of one reign for which replicas that contradict each other wait for one that decides,
 /// nanoseconds.
 const PATIENCE: u64 = 10_000_000_000;
 
@@ -92,6 +92,14 @@ impl State {
     /// not differ any more, and a replica that does is found then.
     pub(crate) fn end_dispute(&mut self, step: Step) {
         self.dispute.take_if(|(disputed, _)| *disputed <= step);
+    }
+
+    /// A reign begins: nobody could vote in the time since the last, which may have been hours.
+    pub(crate) fn prolong_dispute(&mut self) {
+        let end = self.now.after(PATIENCE);
+        if let Some((_, until)) = &mut self.dispute {
+            *until = end;
+        }
     }
 
     /// Gives up the step on which votes have contradicted each other for too long.

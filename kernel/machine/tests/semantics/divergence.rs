@@ -108,6 +108,19 @@ fn replicas_that_contradict_each_other_do_not_wait_for_ever_for_a_third() {
 }
 
 #[test]
+fn a_third_can_vote_after_hours_without_a_leader() {
+    let (mut lab, step, hash) = at_checkpoint();
+    cast(&mut lab, &[(1, step, hash), (2, step, Sum(1))]);
+    let since = lab.machine().now().after(100 * PATIENCE);
+    lab.lead(since);
+    let told = Effect::NoAgreement { step };
+    let later = since.after(PATIENCE - 1);
+    assert!(!lab.batch(later, vec![vote(9, step, hash)]).contains(&told));
+    let found = [Effect::Agreed { step, hash }, Effect::VotedOtherwise { step, replica: 2 }];
+    assert_eq!(cast(&mut lab, &[(3, step, hash)]), found);
+}
+
+#[test]
 fn a_third_that_votes_in_time_ends_the_dispute() {
     let (mut lab, step, hash) = at_checkpoint();
     cast(&mut lab, &[(1, step, hash), (2, step, Sum(1))]);

@@ -124,6 +124,12 @@ impl Lab {
         self.batch(stamp, commands);
     }
 
+    /// Another leader begins.
+    pub(crate) fn lead(&mut self, now: Time) {
+        self.ballot.number += 1;
+        self.apply(&LogEntry::LeaderStart { ballot: self.ballot, now });
+    }
+
     /// Orders a batch by the current leader.
     pub(crate) fn batch(&mut self, stamp: Time, commands: Vec<Command>) -> Vec<Effect> {
         self.apply(&LogEntry::Batch(Batch { ballot: self.ballot, stamp, commands }))
