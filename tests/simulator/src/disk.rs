@@ -109,6 +109,9 @@ impl Disk {
         }
         let cut = prng.permille(300);
         self.snapshots.alter(whole[prng.index(whole.len())], |bytes| {
+            if bytes.is_empty() {
+                return;
+            }
             let at = prng.index(bytes.len());
             if cut {
                 bytes.truncate(at);

@@ -94,7 +94,7 @@ pub(crate) struct Cluster {
     behind: u64,
     /// Until when a stop of all replicas may be felt.
     disturbed: u64,
-    /// When a client last got a reply.
+    /// When a client last got an answer to a call.
     replied: u64,
     /// Whether it was looked whether calls wait that must not.
     looked_for_stuck: bool,
@@ -420,7 +420,8 @@ impl Cluster {
             return Ok(());
         }
         self.trace.tell(now, || format!("-> client {client}: {tell:?}"));
-        if matches!(tell, Tell::Reply { .. }) {
+        // Refusals, too: what is out of order shows that something before it was lost on the way.
+        if matches!(tell, Tell::Reply { .. } | Tell::Refused { .. } | Tell::Busy) {
             self.replied = now;
         }
         if let Tell::Over { session, reason: None } = &tell {
