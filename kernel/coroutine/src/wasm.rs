@@ -1,6 +1,6 @@
 //! The WebAssembly engine: modules validated, compiled and run by wasmtime.
 //!
-//! A body runs on a fiber of wasmtime's own in a fresh instance from a pool, and is suspended at
+//! A body runs on a fiber of wasmtime's own in an instance that is new, or like new, and is suspended at
 //! each host call by a future that is pending once; the engine polls that future by hand, so there
 //! is no runtime and no waker. What strangers can do is bounded in four places: `validate` before
 //! anything is compiled, `child` while it is compiled, fuel, `depth` and the memory limit while it
@@ -15,6 +15,8 @@ mod effort;
 mod engine;
 mod fiber;
 mod host;
+mod instance;
+mod renewal;
 pub(crate) mod settings;
 mod traps;
 mod validate;

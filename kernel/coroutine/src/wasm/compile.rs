@@ -4,7 +4,7 @@
 //! [`super::WasmEngine::install`], which costs nothing. It does not validate: whoever compiles a
 //! stranger's module has it inspected first, and compiles it in a bounded child (`child.rs`).
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::{Arc, OnceLock};
 
 use gesmas_abi::{EXPORT_MEMORY, METHOD_PREFIX};
 use gesmas_machine::MethodName;
@@ -14,6 +14,8 @@ use super::{
     Artifact,
     depth::{self, DEPTH_EXPORT},
     host::Guest,
+    instance::RENEWED_BYTES,
+    renewal::{self, RENEWED},
 };
 
 /// Why a module has no code.
@@ -60,7 +62,19 @@ pub struct Compiled {
     pub(super) pre: InstancePre<Guest>,
     pub(super) memory: ModuleExport,
     pub(super) depth: ModuleExport,
-    pub(super) methods: BTreeMap<MethodName, ModuleExport>,
+    /// Ordered by name.
+    pub(super) methods: Arc<[(MethodName, ModuleExport)]>,
+    /// The mutable globals; none when no instance can be renewed.
+    pub(super) renewed: Arc<[ModuleExport]>,
+    /// The memory as it is at first, once an instance was made.
+    pub(super) image: Arc<OnceLock<Box<[u8]>>>,
+}
+
+impl Compiled {
+    /// Whether an instance can be made like new.
+    pub(super) fn is_renewable(&self) -> bool {
+        !self.renewed.is_empty()
+    }
 }
 
 impl Compiler {
@@ -98,26 +112,43 @@ impl Compiler {
             index.ok_or_else(|| CompileError::Unfit(format!("it does not export {name}")))
         };
         let (memory, depth) = (export(EXPORT_MEMORY)?, export(DEPTH_EXPORT)?);
-        Ok(Compiled { pre, memory, depth, methods: methods(&module) })
+        let (methods, renewed) = (methods(&module), renewed(&module));
+        Ok(Compiled { pre, memory, depth, methods, renewed, image: Arc::default() })
     }
 }
 
 /// The exports that are methods.
-fn methods(module: &Module) -> BTreeMap<MethodName, ModuleExport> {
+fn methods(module: &Module) -> Arc<[(MethodName, ModuleExport)]> {
     let named = |export: wasmtime::ExportType<'_>| {
         let name = export.name().strip_prefix(METHOD_PREFIX)?;
         let name = MethodName::new(name).ok()?;
         Some((name, module.get_export_index(export.name())?))
     };
-    module.exports().filter_map(named).collect()
+    let mut methods: Vec<_> = module.exports().filter_map(named).collect();
+    methods.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+    methods.into()
+}
+
+/// The globals that make an instance like new, beside its memory; none if that is not enough, or too
+/// much to copy.
+fn renewed(module: &Module) -> Arc<[ModuleExport]> {
+    let memory = module.get_export(EXPORT_MEMORY).and_then(|memory| memory.memory().cloned());
+    let bytes = memory.map_or(u64::MAX, |memory| memory.minimum().saturating_mul(64 << 10));
+    if bytes > RENEWED_BYTES as u64 {
+        return Arc::default();
+    }
+    let names =
+        module.exports().map(|export| export.name()).filter(|name| name.starts_with(RENEWED));
+    names.filter_map(|name| module.get_export_index(name)).collect()
 }
 
 /// The module's code as bytes.
 pub(super) fn precompile(engine: &Engine, module: &[u8]) -> Result<Artifact, CompileError> {
-    let bounded =
-        depth::bounded(module).map_err(|error| CompileError::Refused(error.to_string()))?;
+    let prepared = renewal::mutable_globals(module)
+        .and_then(|globals| depth::bounded(module, globals.as_deref()))
+        .map_err(|error| CompileError::Refused(error.to_string()))?;
     let bytes = engine
-        .precompile_module(&bounded)
+        .precompile_module(&prepared)
         .map_err(|error| CompileError::Refused(format!("{error:#}")))?;
     Ok(Artifact::trusted(bytes))
 }

@@ -15,7 +15,7 @@
 
 use wasmparser::{BinaryReader, BlockType, FunctionBody, Operator, Parser, Payload, ValType};
 
-use super::settings::FEATURES;
+use super::{renewal::RENEWED, settings::FEATURES};
 
 /// Weight that can be on the stack.
 pub(crate) const DEPTH: i32 = 384 << 10;
@@ -43,8 +43,9 @@ const CODE: u8 = 10;
 /// The order of the sections of a module, by their number.
 const ORDER: [u8; 12] = [TYPE, 2, 3, 4, 5, GLOBAL, EXPORT, 8, 9, 12, CODE, 11];
 
-/// The module with its calls counted. Custom sections are left out: nothing of them is compiled.
-pub(super) fn bounded(module: &[u8]) -> Result<Vec<u8>> {
+/// The module with its calls counted, and with exports of the globals that make an instance of it like
+/// new (`renewal.rs`), if those are known. Custom sections are left out: nothing of them is compiled.
+pub(super) fn bounded(module: &[u8], renewed: Option<&[u32]>) -> Result<Vec<u8>> {
     let mut plan = Plan::default();
     let mut parser = Parser::new(0);
     parser.set_features(FEATURES);
@@ -63,7 +64,7 @@ pub(super) fn bounded(module: &[u8]) -> Result<Vec<u8>> {
         let content = match id {
             TYPE => Some(append(old, &plan.block_types)?),
             GLOBAL => Some(append(old, &[counter()])?),
-            EXPORT => Some(append(old, &[plan.export()])?),
+            EXPORT => Some(append(old, &plan.exports(renewed))?),
             CODE if old.is_some() => Some(code.clone()),
             _ => old.map(<[u8]>::to_vec),
         };
@@ -116,12 +117,15 @@ impl<'a> Plan<'a> {
         Ok(())
     }
 
-    fn export(&self) -> Vec<u8> {
-        let mut export = Vec::new();
-        led(&mut export, DEPTH_EXPORT.as_bytes());
-        export.push(3);
-        unsigned(&mut export, self.globals as usize);
-        export
+    /// The counter, and with the globals to be renewed once more.
+    fn exports(&self, renewed: Option<&[u32]>) -> Vec<Vec<u8>> {
+        let mut exports = vec![export(DEPTH_EXPORT, self.globals)];
+        if let Some(globals) = renewed {
+            exports.push(export(RENEWED, self.globals));
+            let name = |global: &u32| export(&format!("{RENEWED}.{global}"), *global);
+            exports.extend(globals.iter().map(name));
+        }
+        exports
     }
 
     /// The code section. `module` is what the offsets of operators count in.
@@ -249,6 +253,15 @@ impl<'a> Plan<'a> {
         out.push(0x24);
         unsigned(out, self.globals as usize);
     }
+}
+
+/// An export of a global.
+fn export(name: &str, global: u32) -> Vec<u8> {
+    let mut export = Vec::new();
+    led(&mut export, name.as_bytes());
+    export.push(3);
+    unsigned(&mut export, global as usize);
+    export
 }
 
 /// The counter: a mutable number that begins at [`DEPTH`].

@@ -1,7 +1,8 @@
 //! The engine: compiled code by its hash, activations by their number.
 //!
 //! Invariants: an activation is in the map exactly while it is suspended; slots of the pool are
-//! counted here, so that their exhaustion is a clear message before wasmtime is asked.
+//! counted here, so that their exhaustion is a clear message before wasmtime is asked; instances
+//! that are kept for later give way before that.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +12,11 @@ use gesmas_machine::{
 };
 
 use super::{
-    Compiled, Compiler, EngineUnavailable, Settings, fiber::Fiber, host, settings, validate,
+    Compiled, Compiler, EngineUnavailable, Settings,
+    fiber::{Fiber, Stopped},
+    host,
+    instance::Kept,
+    settings, validate,
 };
 use crate::identity;
 
@@ -22,6 +27,7 @@ pub struct WasmEngine {
     settings: Settings,
     code: BTreeMap<CodeHash, Compiled>,
     suspended: BTreeMap<ActivationId, Fiber>,
+    kept: Kept,
 }
 
 impl WasmEngine {
@@ -34,8 +40,8 @@ impl WasmEngine {
         let engine = settings::running(settings)?;
         let linker = host::linker(&engine)?;
         let compiler = Compiler::new(engine.clone(), linker);
-        let (code, suspended) = (BTreeMap::new(), BTreeMap::new());
-        Ok(Self { engine, compiler, settings, code, suspended })
+        let (code, suspended, kept) = (BTreeMap::new(), BTreeMap::new(), Kept::default());
+        Ok(Self { engine, compiler, settings, code, suspended, kept })
     }
 
     /// A handle that compiles on any thread.
@@ -55,13 +61,24 @@ impl WasmEngine {
         self.suspended.len()
     }
 
+    fn slots(&self) -> usize {
+        self.settings.slots as usize
+    }
+
     /// Runs a body to its next stop, and keeps it if that is not its end.
     fn turn(&mut self, id: ActivationId, mut fiber: Fiber) -> Turn {
-        let turn = fiber.run();
-        if matches!(turn, Turn::Call(..)) {
-            self.suspended.insert(id, fiber);
+        match fiber.run() {
+            Stopped::AtCall(turn) => {
+                self.suspended.insert(id, fiber);
+                turn
+            }
+            Stopped::AtEnd(turn, kept) => {
+                if let Some((code, idle)) = kept {
+                    self.kept.add(code, idle);
+                }
+                turn
+            }
         }
-        turn
     }
 }
 
@@ -87,7 +104,7 @@ impl Engine for WasmEngine {
     fn start(&mut self, id: ActivationId, entry: Entry<'_>, fuel: u64) -> Turn {
         assert!(!self.suspended.contains_key(&id), "activation {} is in use", id.0);
         assert!(
-            self.suspended.len() < self.settings.slots as usize,
+            self.suspended.len() < self.slots(),
             "all {} slots for WebAssembly instances are in use: raise the setting",
             self.settings.slots
         );
@@ -98,7 +115,11 @@ impl Engine for WasmEngine {
             self.settings.memory_bytes
         );
         let code = self.code.get(&entry.code).expect("only compiled code is started");
-        let fiber = Fiber::new(&self.engine, code, entry, fuel);
+        let renewed = self.kept.take(entry.code, code, entry.memory);
+        if renewed.is_none() && self.suspended.len() + self.kept.len() >= self.slots() {
+            self.kept.clear();
+        }
+        let fiber = Fiber::new(&self.engine, code, entry, fuel, renewed);
         self.turn(id, fiber)
     }
 

@@ -10,39 +10,73 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-use gesmas_machine::{Answer, End, Entry, Trap, Turn};
-use wasmtime::{Engine, Instance, ModuleExport, Store};
+use gesmas_machine::{Answer, CodeHash, End, Entry, Trap, Turn};
+use wasmtime::Engine;
 
 use super::{
     Compiled,
     host::{Channel, Guest},
+    instance::Idle,
     traps,
 };
 use crate::{charge, translate};
 
 /// A body that runs or is suspended.
 pub(super) struct Fiber {
+    code: CodeHash,
     channel: Channel,
-    body: Pin<Box<dyn Future<Output = (End, u64)> + Send>>,
+    body: Pin<Box<dyn Future<Output = Ended> + Send>>,
+}
+
+/// How a body ended, the fuel it has left, and its instance if another body can have it.
+type Ended = (End, u64, Option<Idle>);
+
+/// Where a fiber stopped.
+pub(super) enum Stopped {
+    /// At a host call; the fiber is suspended.
+    AtCall(Turn),
+    /// At its end, with an instance of this code that can be used again.
+    AtEnd(Turn, Option<(CodeHash, Idle)>),
+}
+
+/// Where a body's instance comes from.
+enum Origin {
+    New(Engine, Guest),
+    Renewed(Idle),
 }
 
 impl Fiber {
-    /// Makes a body; nothing of it runs yet.
+    /// Makes a body, in a renewed instance if there is one; nothing of it runs yet.
     ///
     /// # Panics
     /// When the code has no such method: the machine takes the name from the interface, which was
     /// checked against the exports.
-    pub(super) fn new(engine: &Engine, code: &Compiled, entry: Entry<'_>, fuel: u64) -> Self {
-        let channel = Channel::default();
-        let method = *code
-            .methods
-            .get(entry.method)
-            .unwrap_or_else(|| panic!("the code does not export method {}", entry.method));
+    pub(super) fn new(
+        engine: &Engine,
+        code: &Compiled,
+        entry: Entry<'_>,
+        fuel: u64,
+        renewed: Option<Idle>,
+    ) -> Self {
+        let method = code.methods.binary_search_by(|(name, _)| name.cmp(entry.method));
+        let method =
+            method.unwrap_or_else(|_| panic!("the code does not export method {}", entry.method));
         let length = u32::try_from(entry.arguments.len()).expect("the machine bounds arguments");
-        let guest = Guest::new(channel.clone(), entry.arguments.to_vec(), entry.memory, fuel);
-        let store = Store::new(engine, guest);
-        let body = Box::pin(run(store, code.clone(), method, length, fuel));
-        Self { channel, body }
+        let arguments = entry.arguments.to_vec();
+        let (channel, origin) = match renewed {
+            Some(mut idle) => {
+                let guest = idle.store.data_mut();
+                guest.begin(arguments, fuel);
+                (guest.channel(), Origin::Renewed(idle))
+            }
+            None => {
+                let channel = Channel::default();
+                let guest = Guest::new(channel.clone(), arguments, entry.memory, fuel);
+                (channel, Origin::New(engine.clone(), guest))
+            }
+        };
+        let body = Box::pin(run(origin, code.clone(), method, length, fuel));
+        Self { code: entry.code, channel, body }
     }
 
     /// Hands a suspended body the answer it waits for.
@@ -53,79 +87,63 @@ impl Fiber {
     }
 
     /// Runs the body until its next host call or its end.
-    pub(super) fn run(&mut self) -> Turn {
+    pub(super) fn run(&mut self) -> Stopped {
         match self.body.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready((end, left)) => Turn::End(end, left),
+            Poll::Ready((end, left, idle)) => {
+                Stopped::AtEnd(Turn::End(end, left), idle.map(|idle| (self.code, idle)))
+            }
             Poll::Pending => {
                 let asked = self.channel.lock().asked.take();
                 let (call, left) = asked.expect("a body is suspended by host calls alone");
-                Turn::Call(call, left)
+                Stopped::AtCall(Turn::Call(call, left))
             }
         }
     }
 }
 
-/// The whole life of a body. Its second result is the fuel it has left.
-async fn run(
-    mut store: Store<Guest>,
-    code: Compiled,
-    method: ModuleExport,
-    arguments: u32,
-    fuel: u64,
-) -> (End, u64) {
-    store.limiter(|guest| guest);
-    let unmetered = store.set_fuel(u64::MAX);
-    unmetered.expect("fuel is configured");
-    let instance = match code.pre.instantiate_async(&mut store).await {
-        Ok(instance) => instance,
-        Err(error) => return (traps::end(error, fuel), fuel),
+/// The whole life of a body.
+async fn run(origin: Origin, code: Compiled, method: usize, arguments: u32, fuel: u64) -> Ended {
+    let made = match origin {
+        Origin::New(engine, guest) => Idle::new(&engine, guest, &code).await,
+        Origin::Renewed(idle) => Ok(idle),
+    };
+    let mut idle = match made {
+        Ok(idle) => idle,
+        Err(error) => return (traps::end(error, fuel), fuel, None),
     };
     let Some(fuel) = fuel.checked_sub(charge::ACTIVATION) else {
-        return (End::Trapped(Trap::OutOfFuel(fuel)), 0);
+        return (End::Trapped(Trap::OutOfFuel(fuel)), 0, None);
     };
-    store.set_fuel(fuel).expect("fuel is configured");
-    let end = enter(&mut store, instance, &code, method, arguments).await;
-    let left = store.get_fuel().expect("fuel is configured");
-    (end, left)
+    idle.store.set_fuel(fuel).expect("fuel is configured");
+    let returned = enter(&mut idle, &code, method, arguments).await;
+    let left = idle.store.get_fuel().expect("fuel is configured");
+    match returned {
+        Ok(end) => (end, left, idle.is_renewable(&code).then_some(idle)),
+        Err(end) => (end, left, None),
+    }
 }
 
-/// Calls the method.
+/// Calls the method. An error when the body did not come back from it.
 async fn enter(
-    store: &mut Store<Guest>,
-    instance: Instance,
+    idle: &mut Idle,
     code: &Compiled,
-    method: ModuleExport,
+    method: usize,
     arguments: u32,
-) -> End {
-    let memory = instance
-        .get_module_export(&mut *store, &code.memory)
-        .and_then(wasmtime::Extern::into_memory)
-        .expect("validation demands a memory");
-    store.data_mut().set_memory(memory);
-    let method = instance
-        .get_module_export(&mut *store, &method)
-        .and_then(wasmtime::Extern::into_func)
-        .and_then(|function| function.typed::<u32, ()>(&*store).ok())
-        .expect("validation demands the type of methods");
-    match method.call_async(&mut *store, arguments).await {
-        Ok(()) => store.data_mut().take_result().unwrap_or_else(|| {
+) -> Result<End, End> {
+    let function = idle.method(code, method);
+    match function.call_async(&mut idle.store, arguments).await {
+        Ok(()) => Ok(idle.store.data_mut().take_result().unwrap_or_else(|| {
             let what = "the method returned without a result";
             End::Trapped(Trap::HostCallMalformed(what.into()))
-        }),
-        Err(error) if too_deep(&mut *store, instance, code, &error) => {
-            End::Trapped(Trap::StackOverflow)
-        }
-        Err(error) => traps::end(error, store.data().given_fuel()),
+        })),
+        Err(error) if too_deep(idle, code, &error) => Err(End::Trapped(Trap::StackOverflow)),
+        Err(error) => Err(traps::end(error, idle.store.data().given_fuel())),
     }
 }
 
 /// Whether a body trapped because its counter of calls was used up (`depth.rs`).
-fn too_deep(
-    store: &mut Store<Guest>,
-    instance: Instance,
-    code: &Compiled,
-    error: &wasmtime::Error,
-) -> bool {
+fn too_deep(idle: &mut Idle, code: &Compiled, error: &wasmtime::Error) -> bool {
+    let Idle { store, instance, .. } = idle;
     let unreachable = Some(&wasmtime::Trap::UnreachableCodeReached);
     error.downcast_ref::<wasmtime::Trap>() == unreachable
         && instance

@@ -62,6 +62,22 @@ impl Guest {
         Self { channel, memory: None, kept: arguments, returned: None, memory_limit, fuel }
     }
 
+    /// The next body of a renewed instance begins.
+    pub(super) fn begin(&mut self, arguments: Vec<u8>, fuel: u64) {
+        self.kept = arguments;
+        self.returned = None;
+        self.fuel = fuel;
+    }
+
+    pub(super) fn channel(&self) -> Channel {
+        self.channel.clone()
+    }
+
+    /// The limit of its memory, bytes.
+    pub(super) fn memory_limit(&self) -> u64 {
+        self.memory_limit
+    }
+
     pub(super) fn set_memory(&mut self, memory: Memory) {
         self.memory = Some(memory);
     }

@@ -47,7 +47,7 @@ const FIBER_STACK: usize = WASM_STACK + (256 << 10);
 /// Elements that a table may grow to.
 pub(crate) const TABLE_ELEMENTS: usize = 10_000;
 
-/// Bytes of a memory that stay mapped between two uses of a slot; they are zeroed instead.
+/// Bytes of a memory or table that stay mapped between two uses of a slot; they are zeroed instead.
 const KEEP_RESIDENT: usize = 2 << 20;
 
 /// What the embedder decides. None of it can change a result.
@@ -108,6 +108,7 @@ pub(crate) fn running(settings: Settings) -> Result<wasmtime::Engine, EngineUnav
     let mut pool = PoolingAllocationConfig::new();
     pool.pagemap_scan(if scan { Enabled::Yes } else { Enabled::No });
     pool.linear_memory_keep_resident(if scan { KEEP_RESIDENT } else { 64 << 10 });
+    pool.table_keep_resident(KEEP_RESIDENT);
     pool.async_stack_keep_resident(0);
     pool.total_core_instances(settings.slots);
     pool.total_memories(settings.slots);

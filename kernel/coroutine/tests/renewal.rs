@@ -1,0 +1,178 @@
+//! A body cannot tell an instance that was used before from a new one.
+
+mod driver;
+
+use driver::{FUEL, MEMORY, Run, body, class, engine, install, method, run, start};
+use gesmas_coroutine::{Settings, WasmEngine};
+use gesmas_machine::{ActivationId, Answer, End, Engine, Entry, Trap, Turn};
+
+fn returned(number: u64) -> End {
+    End::Returned(number.to_le_bytes().to_vec())
+}
+
+/// Runs a method several times in one engine; all runs must be as the first.
+fn is_the_same_each_time(module: &[u8], name: &str) -> Run {
+    let mut engine = engine();
+    let code = install(&mut engine, module);
+    let mut once = || run(&mut engine, code, name, &[], |_| Answer::Number(7));
+    let first = once();
+    for _ in 0..5 {
+        assert_eq!(once(), first);
+    }
+    first
+}
+
+#[test]
+fn memory_and_globals_are_as_at_first() {
+    // Counts in all places that it can reach, the ends of the memory and the data among them.
+    let counting = class(
+        &["run"],
+        r#"(global $count (mut i64) (i64.const 5))
+        (global $ratio (mut f64) (f64.const 0.5))
+        (data (i32.const 4096) "\09")
+        (func $bump (param $at i32) (result i64)
+            (i64.store (local.get $at) (i64.add (i64.load (local.get $at)) (i64.const 1)))
+            (i64.load (local.get $at)))
+        (func (export "m_run") (param i32)
+            (global.set $count (i64.add (global.get $count) (i64.const 1)))
+            (global.set $ratio (f64.mul (global.get $ratio) (f64.const 2)))
+            (call $return_number (i64.add (global.get $count)
+                (i64.add (i64.trunc_f64_s (global.get $ratio))
+                    (i64.add (call $bump (i32.const 0))
+                        (i64.add (call $bump (i32.const 4096)) (call $bump (i32.const 65528))))))))"#,
+    );
+    let first = is_the_same_each_time(&counting, "run");
+    assert_eq!(first.end, returned(6 + 1 + 1 + 10 + 1));
+}
+
+#[test]
+fn a_memory_that_grew_is_small_again() {
+    let growing = body(
+        "(drop (memory.grow (i32.const 1)))
+        (i64.store (i32.const 131064) (i64.const 1))
+        (call $return_number (i64.extend_i32_u (memory.size)))",
+    );
+    assert_eq!(is_the_same_each_time(&growing, "run").end, returned(2));
+}
+
+#[test]
+fn a_table_that_was_written_is_as_at_first() {
+    let writing = class(
+        &["run"],
+        r#"(type $number (func (result i64)))
+        (table 2 funcref)
+        (elem (i32.const 0) $one $two)
+        (elem declare func $two)
+        (func $one (result i64) (i64.const 1))
+        (func $two (result i64) (i64.const 2))
+        (func (export "m_run") (param i32) (local $before i64)
+            (local.set $before (call_indirect (type $number) (i32.const 0)))
+            (table.set (i32.const 0) (ref.func $two))
+            (call $return_number (local.get $before)))"#,
+    );
+    assert_eq!(is_the_same_each_time(&writing, "run").end, returned(1));
+}
+
+#[test]
+fn a_segment_that_was_dropped_is_there_again() {
+    let dropping = class(
+        &["run"],
+        r#"(data $bytes "\2a")
+        (func (export "m_run") (param i32)
+            (memory.init $bytes (i32.const 0) (i32.const 0) (i32.const 1))
+            (data.drop $bytes)
+            (call $return_number (i64.load8_u (i32.const 0))))"#,
+    );
+    assert_eq!(is_the_same_each_time(&dropping, "run").end, returned(42));
+}
+
+#[test]
+fn a_reference_in_a_global_is_as_at_first() {
+    let keeping = class(
+        &["run"],
+        r#"(global $kept (mut funcref) (ref.null func))
+        (elem declare func $return_number)
+        (func (export "m_run") (param i32) (local $null i64)
+            (local.set $null (i64.extend_i32_u (ref.is_null (global.get $kept))))
+            (global.set $kept (ref.func $return_number))
+            (call $return_number (local.get $null)))"#,
+    );
+    assert_eq!(is_the_same_each_time(&keeping, "run").end, returned(1));
+}
+
+#[test]
+fn what_a_body_left_behind_that_trapped_is_gone() {
+    let trapping = class(
+        &["run"],
+        r#"(global $count (mut i64) (i64.const 0))
+        (func (export "m_run") (param i32)
+            (global.set $count (i64.add (global.get $count) (i64.const 1)))
+            (i64.store (i32.const 0) (i64.add (i64.load (i32.const 0)) (i64.const 1)))
+            (if (i64.ge_u (i64.add (global.get $count) (i64.load (i32.const 0))) (i64.const 3))
+                (then (call $return_number (i64.const 0))))
+            (unreachable))"#,
+    );
+    let first = is_the_same_each_time(&trapping, "run");
+    assert!(matches!(first.end, End::Trapped(Trap::Fault(_))), "{first:?}");
+}
+
+#[test]
+fn arguments_and_responses_of_the_last_body_cannot_be_fetched() {
+    let module = class(
+        &["keep", "fetch"],
+        r#"(func (export "m_keep") (param i32) (call $return_number (i64.const 0)))
+        (func (export "m_fetch") (param i32)
+            (call $fetch (i32.const 0) (i32.const 4))
+            (call $return_number (i64.load (i32.const 0))))"#,
+    );
+    let mut engine = engine();
+    let code = install(&mut engine, &module);
+    // Its arguments were not fetched, so they are kept to its end.
+    assert_eq!(run(&mut engine, code, "keep", b"four", |_| Answer::Unit).end, returned(0));
+    let end = run(&mut engine, code, "fetch", &[], |_| Answer::Unit).end;
+    assert!(matches!(end, End::Trapped(Trap::HostCallMalformed(_))), "{end:?}");
+}
+
+#[test]
+fn instances_that_are_kept_take_no_slot_from_a_body() {
+    let mut engine =
+        WasmEngine::new(Settings { slots: 4, ..Settings::default() }).expect("the host can run it");
+    let number = |value: u32| {
+        body(&format!("(call $op (i32.const 30)) (call $return_number (i64.const {value}))"))
+    };
+    let codes: Vec<_> = (0..6).map(|value| install(&mut engine, &number(value))).collect();
+    for (value, code) in codes.iter().enumerate() {
+        let end = run(&mut engine, *code, "run", &[], |_| Answer::Number(1)).end;
+        assert_eq!(end, returned(value as u64));
+    }
+    // All slots at once, by code that is kept and by code that is not.
+    for (id, code) in codes.iter().rev().step_by(2).chain(&codes[..1]).enumerate() {
+        assert!(matches!(start(&mut engine, id as u64, *code, "run", &[], FUEL), Turn::Call(..)));
+    }
+    assert_eq!(engine.suspended(), 4);
+}
+
+#[test]
+fn another_limit_of_memory_counts_at_once() {
+    let growing = body(
+        "(drop (memory.grow (i32.const 1)))
+        (call $return_number (i64.extend_i32_u (memory.size)))",
+    );
+    let plain = body("(call $return_number (i64.extend_i32_u (memory.size)))");
+    let mut engine = engine();
+    let (growing, plain) = (install(&mut engine, &growing), install(&mut engine, &plain));
+    let name = method("run");
+    let mut with = |code, memory| {
+        let entry = Entry { code, method: &name, arguments: &[], memory };
+        match engine.start(ActivationId(1), entry, FUEL) {
+            Turn::End(end, _) => end,
+            Turn::Call(call, _) => panic!("{call:?}"),
+        }
+    };
+    for _ in 0..2 {
+        assert_eq!(with(growing, MEMORY), returned(2));
+        assert_eq!(with(plain, MEMORY), returned(1));
+        assert_eq!(with(growing, 64 << 10), End::Trapped(Trap::OutOfMemory(64 << 10)));
+        assert_eq!(with(plain, 1), End::Trapped(Trap::OutOfMemory(1)));
+    }
+}
