@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// Says what the bytes are, and their format.
-const MAGIC: [u8; 8] = *b"gesmas\x00\x04";
+const MAGIC: [u8; 8] = *b"gesmas\x00\x05";
 
 /// Bytes of the hash at the end.
 const HASH: usize = 32;

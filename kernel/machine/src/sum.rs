@@ -1,8 +1,9 @@
 //! Sums of hashes: how replicas compare states that they change record by record.
 //!
-//! A state is a set of records. Its sum is the sum, modulo 2^128, of the first 128 bits of the
-//! BLAKE3 hashes of its records, so that a change costs two hashes however large the state is, and
-//! the order of changes does not matter.
+//! A state is a set of records. Its sum is the sum, modulo 2^128, of the XXH3 hashes of its records, so
+//! that a change costs two hashes however large the state is, and the order of changes does not
+//! matter. What it has to tell apart are states that came to differ by a fault; that somebody could
+//! make up two records with one hash helps nobody to make a replica wrong.
 //! Invariant: a record that leaves the state is subtracted with exactly the value it was added with.
 
 use std::ops::{AddAssign, SubAssign};
@@ -36,7 +37,7 @@ pub(crate) enum Kind {
 impl Sum {
     /// Sum of one record, given as what names it and what it holds.
     pub(crate) fn of(kind: Kind, record: &impl Serialize) -> Self {
-        Self::first_half(encoding::hash(&(kind, record)))
+        Self(encoding::hash(&(kind, record)))
     }
 
     /// Sum of one entry of an object's store, on the path of every call: no intermediate encoding.
@@ -47,7 +48,7 @@ impl Sum {
         hashing.update(&(key.len() as u64).to_le_bytes());
         hashing.update(key);
         hashing.update(value);
-        Self::first_half(hashing.finish())
+        Self(hashing.finish())
     }
 
     /// Digest of what had the digest `self` and has grown by `bytes`.
@@ -55,13 +56,7 @@ impl Sum {
         let mut hashing = encoding::Hashing::default();
         hashing.update(&self.0.to_le_bytes());
         hashing.update(bytes);
-        Self::first_half(hashing.finish())
-    }
-
-    fn first_half(hash: blake3::Hash) -> Self {
-        let bytes = hash.as_bytes();
-        let half = bytes.first_chunk::<16>().expect("a hash has 32 bytes");
-        Self(u128::from_le_bytes(*half))
+        Self(hashing.finish())
     }
 }
 

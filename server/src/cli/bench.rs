@@ -31,6 +31,9 @@ enum Bench {
         /// Calls of a round.
         #[arg(long, default_value_t = 6_400, value_parser = clap::value_parser!(u64).range(2..=1_000_000))]
         calls: u64,
+        /// Only this engine.
+        #[arg(long)]
+        engine: Option<EngineName>,
     },
     /// How long the kernel pauses for a snapshot of much state, and how calls go on meanwhile.
     ///
@@ -88,6 +91,12 @@ struct ClusterArgs {
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
+enum EngineName {
+    Wasm,
+    Native,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
 enum At {
     Leader,
     Follower,
@@ -124,9 +133,13 @@ impl ClusterArgs {
 
 pub(super) async fn run(args: &BenchArgs, output: Output) -> Result<(), Failure> {
     match &args.bench {
-        Bench::Kernel { rounds, calls } => {
+        Bench::Kernel { rounds, calls, engine } => {
             let size = |count: &u64| usize::try_from(*count).expect("it was checked");
-            let options = kernel::Options { rounds: size(rounds), calls: size(calls) };
+            let engine = engine.map(|engine| match engine {
+                EngineName::Wasm => kernel::EngineKind::Wasm,
+                EngineName::Native => kernel::EngineKind::Native,
+            });
+            let options = kernel::Options { rounds: size(rounds), calls: size(calls), engine };
             // It is work of this one thread, and nobody else uses the runtime.
             let report = kernel::run(&options).map_err(|error| failed(&error))?;
             print(output, &report, &report.to_string());

@@ -226,7 +226,7 @@ fn differences_are_shown_in_words() {
     .assert_eq(&shown("ann calls Queue/q produce x", "ann calls Queue/q produce y"));
     expect![[r#"
         object Queue/r: semaphore filled: count 0, next ticket 1, waiters [2], permits [] / nothing
-        object Queue/r: invocation 2: consume() of Request { session: SessionId(3), number: 1 } by bob, waits at semaphore filled with ticket 0 since 1012, timeout None, permit for Nobody, call 742e1e6aee046ecd, deadline None, permits [], cancelled None / nothing
+        object Queue/r: invocation 2: consume() of Request { session: SessionId(3), number: 1 } by bob, waits at semaphore filled with ticket 0 since 1012, timeout None, permit for Nobody, call b7f4cf33665e2fd7, deadline None, permits [], cancelled None / nothing
         session 2: reply 1: of step 10: Ok([]) / nothing
         session 2: reply 2: of step 11: Ok([]) / nothing
         session 3: session: principal bob, timeout 1000 ns, last request 1, next event 1, acknowledged 0 / principal bob, timeout 1000 ns, last request 0, next event 1, acknowledged 0

@@ -36,6 +36,17 @@ pub struct Options {
     pub rounds: usize,
     /// Calls of a round, about.
     pub calls: usize,
+    /// Only this engine.
+    pub engine: Option<EngineKind>,
+}
+
+/// What runs bodies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EngineKind {
+    /// wasmtime.
+    Wasm,
+    /// Classes that are compiled into this program.
+    Native,
 }
 
 /// Why nothing was measured.
@@ -69,12 +80,16 @@ pub fn run(options: &Options) -> Result<Report, KernelBenchError> {
     let load = LoadMeter::start([]);
     let mut cases = Vec::new();
     for workload in workloads() {
-        let engine = wasm()?;
-        cases.push(measure(options, "wasm", &workload, engine, &wasm_modules()));
-        let classes = [Counter::native(), Queue::native()];
-        let modules = classes.map(|class| (class.name, native_module(&class)));
-        let engine = NativeEngine::new(classes);
-        cases.push(measure(options, "native", &workload, engine, &modules));
+        if options.engine != Some(EngineKind::Native) {
+            let engine = wasm()?;
+            cases.push(measure(options, "wasm", &workload, engine, &wasm_modules()));
+        }
+        if options.engine != Some(EngineKind::Wasm) {
+            let classes = [Counter::native(), Queue::native()];
+            let modules = classes.map(|class| (class.name, native_module(&class)));
+            let engine = NativeEngine::new(classes);
+            cases.push(measure(options, "native", &workload, engine, &modules));
+        }
     }
     Ok(Report { rounds: options.rounds, cases, load: load.stop() })
 }
