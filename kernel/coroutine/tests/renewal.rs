@@ -134,6 +134,21 @@ fn arguments_and_responses_of_the_last_body_cannot_be_fetched() {
 }
 
 #[test]
+fn code_that_is_compiled_twice_goes_on_in_the_instances_it_has() {
+    let module = body("(call $op (i32.const 30)) (call $return_number (i64.const 5))");
+    let mut engine = engine();
+    let code = install(&mut engine, &module);
+    assert!(matches!(start(&mut engine, 9, code, "run", &[], FUEL), Turn::Call(..)));
+    let once = |engine: &mut WasmEngine| run(engine, code, "run", &[], |_| Answer::Number(1)).end;
+    assert_eq!(once(&mut engine), returned(5));
+    assert_eq!(install(&mut engine, &module), code);
+    assert_eq!(once(&mut engine), returned(5));
+    let turn = engine.resume(ActivationId(9), &Answer::Number(1), FUEL);
+    assert!(matches!(turn, Turn::End(end, _) if end == returned(5)));
+    assert_eq!(once(&mut engine), returned(5));
+}
+
+#[test]
 fn instances_that_are_kept_take_no_slot_from_a_body() {
     let mut engine =
         WasmEngine::new(Settings { slots: 4, ..Settings::default() }).expect("the host can run it");

@@ -50,9 +50,10 @@ impl WasmEngine {
         self.compiler.clone()
     }
 
-    /// Makes code available under the hash of the module it was compiled from.
+    /// Makes code available under the hash of the module it was compiled from. Code that is there
+    /// already stays: instances of it may be kept or suspended.
     pub fn install(&mut self, code: CodeHash, compiled: Compiled) {
-        self.code.insert(code, compiled);
+        self.code.entry(code).or_insert(compiled);
     }
 
     /// How many bodies are suspended.
