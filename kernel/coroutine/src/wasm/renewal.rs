@@ -2,13 +2,13 @@
 //!
 //! Instantiating costs more than most bodies do, so an instance whose body has returned is used
 //! again: its memory gets the bytes that it had at first, and its mutable globals their values. That
-//! is the whole of an instance's state if the module cannot change its table, cannot drop a segment,
-//! and keeps no reference in a global; of other modules each body gets an instance of its own.
+//! is the whole of an instance's state if the module cannot change its table and cannot drop a segment;
+//! of other modules each body gets an instance of its own.
 //! Globals are reached by exports that are added before the module is compiled.
 //! Invariant: a body cannot tell a renewed instance from a new one.
 //! Not here: which instances are renewed (`instance.rs`).
 
-use wasmparser::{FunctionBody, Operator, Parser, Payload, Result, ValType};
+use wasmparser::{FunctionBody, Operator, Parser, Payload, Result};
 
 use super::settings::FEATURES;
 
@@ -25,11 +25,7 @@ pub(super) fn mutable_globals(module: &[u8]) -> Result<Option<Vec<u32>>> {
         match payload? {
             Payload::GlobalSection(section) => {
                 for (global, index) in section.into_iter().zip(0..) {
-                    let ty = global?.ty;
-                    if ty.mutable && matches!(ty.content_type, ValType::Ref(_)) {
-                        return Ok(None);
-                    }
-                    globals.extend(ty.mutable.then_some(index));
+                    globals.extend(global?.ty.mutable.then_some(index));
                 }
             }
             Payload::CodeSectionEntry(body) if leaves_traces(&body)? => return Ok(None),
