@@ -36,4 +36,4 @@ pub use gate::PeerFault;
 pub use message::{MessageKind, PeerPaxosMessage};
 pub use node::{AppendError, Leader, Node, NodeError, Received};
 pub(crate) use storage::lock;
-pub use storage::{SharedLog, is_full, make_room, share, sync, syncs};
+pub use storage::{SharedLog, is_full, make_room, needs_sync, share, sync, syncs};

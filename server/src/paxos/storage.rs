@@ -36,6 +36,11 @@ pub fn sync(log: &SharedLog) -> Result<(), LogError> {
     lock(log).sync()
 }
 
+/// Whether something of this turn has to become durable before others may hear of it.
+pub fn needs_sync(log: &SharedLog) -> bool {
+    lock(log).needs_sync()
+}
+
 /// Whether a shared log has room to go on, after another look at a disk that was full.
 pub fn make_room(log: &SharedLog) -> Result<bool, LogError> {
     lock(log).make_room()

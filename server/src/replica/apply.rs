@@ -7,6 +7,7 @@
 use gesmas_machine::{Effect, Engine, LogEntry, Progress, Refusal};
 
 use super::{Output, Replica, ReplicaError};
+use crate::paxos;
 
 /// Entries handed to the machine that it has not begun; more wait in the log.
 const BACKLOG: usize = 64;
@@ -42,6 +43,19 @@ impl<E: Engine> Replica<E> {
             return Ok(Progress::More);
         }
         Ok(progress)
+    }
+
+    /// Hands the machine what was decided by what this turn has heard, before the turn ends: replies to
+    /// it need not wait for the sync of what is ordered next. Not if something of this turn has to
+    /// become durable first. [`Replica::apply`] comes after it.
+    ///
+    /// # Errors
+    /// When the replica must stop.
+    pub fn take_decided_early(&mut self) -> Result<(), ReplicaError> {
+        if self.stands_still() || paxos::needs_sync(&self.log) {
+            return Ok(());
+        }
+        self.take_decided()
     }
 
     fn serve_reads(&mut self) {

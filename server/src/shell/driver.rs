@@ -134,6 +134,9 @@ impl Driver {
             }
             self.turns += 1;
             self.inputs += taken;
+            self.replica.take_decided_early()?;
+            self.replica.apply(self.slice)?;
+            self.route_outputs();
             self.finish_turn()?;
             progress = self.replica.apply(self.slice)?;
             self.route_outputs();

@@ -181,6 +181,9 @@ impl Process {
             let Some(input) = self.inbox.pop_front() else { break };
             self.handle(input, history, out)?;
         }
+        self.replica.take_decided_early()?;
+        self.work(history)?;
+        self.route(out);
         self.finish_turn(history, out)?;
         let progress = self.work(history)?;
         self.route(out);
