@@ -9,7 +9,6 @@
 
 use std::{
     io,
-    net::SocketAddr,
     sync::{
         Arc,
         atomic::{AtomicU64, AtomicUsize, Ordering},
@@ -22,37 +21,32 @@ use gesmas_protocol::{
     Welcome,
 };
 use tokio::{
-    io::{AsyncReadExt as _, AsyncWriteExt as _},
-    net::{
-        TcpListener, TcpStream,
-        tcp::{OwnedReadHalf, OwnedWriteHalf},
-    },
+    io::AsyncReadExt as _,
+    net::{TcpListener, TcpStream, tcp::OwnedReadHalf},
     sync::mpsc,
-    task::JoinSet,
 };
 
 use super::{
     errors,
     input::{ConnectionId, Input},
+    outbox::{self, Last, Outbox},
 };
 
 /// A client that has not said `Hello` by then is cut off.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
 /// A client that takes no byte for this long is not waited for.
 const WRITE_PATIENCE: Duration = Duration::from_secs(5);
-/// Bytes gathered for one write.
-const WRITE_BYTES: usize = 64 << 10;
 
 /// What all connections share.
 pub(super) struct Clients {
     pub(super) inputs: mpsc::Sender<Input>,
     pub(super) welcome: Welcome,
-    /// Messages that may wait for one client.
-    pub(super) outputs: usize,
+    /// Bytes that may wait for one client.
+    pub(super) output_bytes: usize,
     /// Connections that may exist at once.
     pub(super) connections: usize,
-    /// Held by every writer: when all are gone, everything is written.
-    pub(super) writers: mpsc::Sender<()>,
+    /// When nobody holds this any more, everything is written.
+    _writers: mpsc::Sender<()>,
     next: AtomicU64,
     open: AtomicUsize,
 }
@@ -61,18 +55,18 @@ impl Clients {
     pub(super) fn new(
         inputs: mpsc::Sender<Input>,
         welcome: Welcome,
-        outputs: usize,
+        output_bytes: usize,
         connections: usize,
         writers: mpsc::Sender<()>,
     ) -> Self {
         let (next, open) = (AtomicU64::new(1), AtomicUsize::new(0));
-        Self { inputs, welcome, outputs, connections, writers, next, open }
+        Self { inputs, welcome, output_bytes, connections, _writers: writers, next, open }
     }
 }
 
-/// Accepts clients until the task is dropped.
+/// Accepts clients until the task is dropped. Connections go on after it, until the driver lets go of
+/// them and what it said last is written.
 pub(super) async fn accept(listener: TcpListener, clients: Arc<Clients>) {
-    let mut tasks = JoinSet::new();
     loop {
         let (stream, address) = match listener.accept().await {
             Ok(accepted) => accepted,
@@ -83,9 +77,8 @@ pub(super) async fn accept(listener: TcpListener, clients: Arc<Clients>) {
                 continue;
             }
         };
-        while tasks.try_join_next().is_some() {}
         let clients = clients.clone();
-        tasks.spawn(async move {
+        tokio::spawn(async move {
             if clients.open.fetch_add(1, Ordering::Relaxed) < clients.connections {
                 if let Err(error) = connection(stream, &clients).await {
                     tracing::debug!(%address, %error, "a client's connection ended");
@@ -102,26 +95,27 @@ async fn connection(stream: TcpStream, clients: &Clients) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let (reader, writer) = stream.into_split();
     let mut reader = Reader::new(reader);
-    let (sender, receiver) = mpsc::channel(clients.outputs);
-    let alive = clients.writers.clone();
-    let mut writer = tokio::spawn(async move {
-        let _alive = alive;
-        write(writer, receiver).await
-    });
+    let (outbox, rest) = outbox::outbox(writer, clients.output_bytes);
     let id = ConnectionId(clients.next.fetch_add(1, Ordering::Relaxed));
-    let (result, written) = tokio::select! {
-        result = talk(&mut reader, clients, id, sender) => (result, None),
-        written = &mut writer => (Ok(()), Some(written)),
+    let ended = {
+        let last = rest.last();
+        let write = rest.write(WRITE_PATIENCE);
+        tokio::pin!(write);
+        tokio::select! {
+            result = talk(&mut reader, clients, id, outbox, &last) => {
+                // The driver lets go of the connection, and the writer ends when it has written what
+                // is left.
+                let _gone = clients.inputs.send(Input::ClientGone(id)).await;
+                drop(last);
+                write.await.and(result)
+            }
+            written = &mut write => {
+                let _gone = clients.inputs.send(Input::ClientGone(id)).await;
+                written
+            }
+        }
     };
-    // The driver lets go of the connection, and the writer ends when it has written what is left.
-    let gone = clients.inputs.send(Input::ClientGone(id)).await;
-    drop(gone);
-    let written = match written {
-        Some(written) => written,
-        None => writer.await,
-    };
-    written.map_err(io::Error::other)??;
-    result
+    ended
 }
 
 /// Takes messages in. From the greeting on only the driver holds on to the connection.
@@ -129,48 +123,45 @@ async fn talk(
     reader: &mut Reader,
     clients: &Clients,
     id: ConnectionId,
-    messages: mpsc::Sender<ServerMessage>,
+    outbox: Outbox,
+    last: &Last,
 ) -> io::Result<()> {
     let hello = tokio::time::timeout(HELLO_TIMEOUT, reader.next()).await;
     let principal = match hello {
         Err(_) => return Ok(()),
         Ok(Ok(Some(ClientMessage::Hello(hello)))) => match check_hello(&hello) {
             Ok(principal) => principal,
-            Err(error) => return refuse(&messages, ErrorCode::VersionUnsupported, error).await,
+            Err(error) => return refuse(last, ErrorCode::VersionUnsupported, error),
         },
         Ok(Ok(Some(_))) => {
             let error = "the first message must be Hello".into();
-            return refuse(&messages, ErrorCode::Unexpected, error).await;
+            return refuse(last, ErrorCode::Unexpected, error);
         }
         Ok(Ok(None)) => return Ok(()),
-        Ok(Err(error)) => return malformed(&messages, error).await,
+        Ok(Err(error)) => return malformed(last, error),
     };
     let welcome = ServerMessage::Welcome(clients.welcome.clone());
-    if messages.send(welcome).await.is_err() {
+    if outbox.add(|bytes| append(&welcome, bytes)).is_err() {
         return Ok(());
     }
-    let held = messages.downgrade();
-    let connected = Input::ClientConnected { connection: id, principal, messages };
+    outbox.flush();
+    let connected = Input::ClientConnected { connection: id, principal, outbox };
     if clients.inputs.send(connected).await.is_err() {
         return Ok(());
     }
-    let error = loop {
+    loop {
         match reader.next().await {
-            Ok(Some(ClientMessage::Hello(_))) => break None,
+            Ok(Some(ClientMessage::Hello(_))) => {
+                return refuse(last, ErrorCode::Unexpected, "Hello is said once".into());
+            }
             Ok(Some(message)) => {
                 if clients.inputs.send(Input::Client(id, message)).await.is_err() {
                     return Ok(());
                 }
             }
             Ok(None) => return Ok(()),
-            Err(error) => break Some(error),
+            Err(error) => return malformed(last, error),
         }
-    };
-    // One that the driver has dropped meanwhile is not told.
-    let Some(messages) = held.upgrade() else { return Ok(()) };
-    match error {
-        Some(error) => malformed(&messages, error).await,
-        None => refuse(&messages, ErrorCode::Unexpected, "Hello is said once".into()).await,
     }
 }
 
@@ -188,7 +179,7 @@ fn printable(name: &str) -> String {
     name.chars().filter(|char| char.is_ascii_graphic()).take(64).collect()
 }
 
-async fn malformed(messages: &mpsc::Sender<ServerMessage>, error: ReadError) -> io::Result<()> {
+fn malformed(last: &Last, error: ReadError) -> io::Result<()> {
     match error {
         ReadError::Frame(error) => {
             let code = match error {
@@ -196,21 +187,17 @@ async fn malformed(messages: &mpsc::Sender<ServerMessage>, error: ReadError) -> 
                 FrameError::UnknownVersion { .. } => ErrorCode::VersionUnsupported,
                 _ => ErrorCode::Malformed,
             };
-            refuse(messages, code, error.to_string()).await
+            refuse(last, code, error.to_string())
         }
         ReadError::Io(error) => Err(error),
     }
 }
 
-/// Tells the client what it did wrong; its connection ends.
-async fn refuse(
-    messages: &mpsc::Sender<ServerMessage>,
-    code: ErrorCode,
-    message: String,
-) -> io::Result<()> {
+/// Tells the client what it did wrong; its connection ends. One that the driver has dropped meanwhile
+/// is not told.
+fn refuse(last: &Last, code: ErrorCode, message: String) -> io::Result<()> {
     let error = errors::message(None, code, message);
-    // A client that does not read is not told.
-    drop(messages.send(ServerMessage::Error(error)).await);
+    last.add(|bytes| append(&ServerMessage::Error(error), bytes));
     Ok(())
 }
 
@@ -244,39 +231,8 @@ impl Reader {
     }
 }
 
-/// Writes messages, as many as there are in one write.
-async fn write(
-    mut stream: OwnedWriteHalf,
-    mut messages: mpsc::Receiver<ServerMessage>,
-) -> io::Result<()> {
-    let mut bytes = Vec::with_capacity(WRITE_BYTES);
-    while let Some(message) = messages.recv().await {
-        append(&message, &mut bytes);
-        while bytes.len() < WRITE_BYTES {
-            match messages.try_recv() {
-                Ok(message) => append(&message, &mut bytes),
-                Err(_) => break,
-            }
-        }
-        write_all(&mut stream, &bytes).await?;
-        bytes.clear();
-    }
-    stream.shutdown().await
-}
-
-/// Writes as long as the client takes something.
-async fn write_all(stream: &mut OwnedWriteHalf, mut bytes: &[u8]) -> io::Result<()> {
-    while !bytes.is_empty() {
-        match tokio::time::timeout(WRITE_PATIENCE, stream.write(bytes)).await {
-            Ok(Ok(0)) => return Err(io::ErrorKind::WriteZero.into()),
-            Ok(written) => bytes = &bytes[written?..],
-            Err(_) => return Err(io::Error::other("the client does not read what it is sent")),
-        }
-    }
-    Ok(())
-}
-
-fn append(message: &ServerMessage, bytes: &mut Vec<u8>) {
+/// Appends a message.
+pub(super) fn append(message: &ServerMessage, bytes: &mut Vec<u8>) {
     if let Err(error) = message.append_to(bytes) {
         // Limits of results keep messages below this; an operator's list may exceed it.
         let text = format!("the answer does not fit into a frame: {error}");
@@ -288,9 +244,4 @@ fn append(message: &ServerMessage, bytes: &mut Vec<u8>) {
         let appended = ServerMessage::Error(error).append_to(bytes);
         appended.expect("an error message fits into a frame");
     }
-}
-
-/// Binds the clients' address.
-pub(super) async fn bind(address: SocketAddr) -> io::Result<TcpListener> {
-    TcpListener::bind(address).await
 }

@@ -141,10 +141,10 @@ pub struct QueueConfig {
     pub outstanding: usize,
     /// Commands that a leader holds for its next batches.
     pub leader: usize,
-    /// Messages that wait to be written to one client; a client that reads slower is cut off.
-    pub client_outputs: usize,
-    /// Frames that wait to be written to one peer.
-    pub peer_outputs: usize,
+    /// What waits to be written to one client, KiB; a client that reads slower is cut off.
+    pub client_output_kib: usize,
+    /// What waits to be written to one peer, MiB; a peer that reads slower is connected to anew.
+    pub peer_output_mib: usize,
     /// Connections of clients.
     pub connections: usize,
 }
@@ -185,8 +185,8 @@ impl Default for QueueConfig {
             inputs: 4_096,
             outstanding: 50_000,
             leader: 200_000,
-            client_outputs: 65_536,
-            peer_outputs: 4_096,
+            client_output_kib: 16_384,
+            peer_output_mib: 128,
             connections: 4_096,
         }
     }
@@ -272,8 +272,8 @@ impl Config {
             ("compile.memory_mib", self.compile.memory_mib),
             ("queues.inputs", self.queues.inputs as u64),
             ("queues.outstanding", self.queues.outstanding as u64),
-            ("queues.client_outputs", self.queues.client_outputs as u64),
-            ("queues.peer_outputs", self.queues.peer_outputs as u64),
+            ("queues.client_output_kib", self.queues.client_output_kib as u64),
+            ("queues.peer_output_mib", self.queues.peer_output_mib as u64),
             ("queues.connections", self.queues.connections as u64),
         ];
         if self.snapshots.every_mib > SNAPSHOT_EVERY_MIB_MAX {

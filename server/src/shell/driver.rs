@@ -1,7 +1,8 @@
-//! The driver: the one thread that owns the core of a replica.
+//! The driver: the task that owns the core of a replica, on a thread that it shares with the sockets.
 //!
-//! A turn: take inputs, hand them to the core, finish the turn (one fsync), let the kernel work a
-//! slice, send what came out. It sleeps only when there is no input and the kernel is idle.
+//! A turn: take inputs, hand them to the core, let the kernel work a slice on what is decided by now,
+//! send what came out, finish the turn (one fsync), and once more for what that has decided. Between turns the sockets get the thread: all that has arrived is then
+//! taken in one turn. It sleeps only when there is no input and the kernel is idle.
 //! What inputs mean is beside: `sessions.rs`, `requests.rs`; what comes out: `outputs.rs`.
 //! Invariants: whatever stops the core stops the process; a client gets nothing that is not
 //! durable, since effects come of decided entries only.
@@ -12,19 +13,21 @@ use bytes::Bytes;
 use gesmas_coroutine::WasmEngine;
 use gesmas_machine::{CodeHash, Command, Progress, SessionId};
 use gesmas_protocol::{self as protocol, ClientMessage};
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{oneshot, watch};
 
 use super::{
     compiler::{CompilerQueue, Job},
     convert,
     input::{CompileReason, ConnectionId, HostClock, Input, Inputs},
     keeper::Keeper,
+    outbox::{Full, Outbox},
+    peers,
     router::Router,
 };
 use crate::replica::{ReadId, Replica, ReplicaError};
 
 /// Inputs taken in one turn: enough to fill a batch, few enough to keep heartbeats coming.
-const TURN_INPUTS: u64 = 1_024;
+const TURN_INPUTS: usize = 1_024;
 
 /// What clients of a replica that stands still are told.
 const DISK_FULL: &str = "the replica's disk is full";
@@ -37,8 +40,8 @@ const COMPILE_AGAIN: u64 = 10_000_000_000;
 /// A peer's link.
 #[derive(Default)]
 struct Link {
-    /// Frames to it, while a connection stands.
-    frames: Option<mpsc::Sender<Bytes>>,
+    /// Takes frames to it, while a connection stands.
+    outbox: Option<Outbox>,
     /// Its newest connection to this replica, and what ends it when it is dropped.
     connection: u64,
     held: Option<oneshot::Sender<()>>,
@@ -109,51 +112,63 @@ impl Driver {
     }
 
     /// Works until it is told to stop.
-    pub(super) fn run(mut self, mut inputs: Inputs) -> Result<(), ReplicaError> {
+    pub(super) async fn run(mut self, mut inputs: Inputs) -> Result<(), ReplicaError> {
         let mut progress = Progress::Idle;
+        let mut taken = Vec::with_capacity(TURN_INPUTS);
         loop {
-            let first = if progress == Progress::More {
-                inputs.try_recv().ok()
-            } else {
-                match inputs.blocking_recv() {
-                    Some(input) => Some(input),
-                    None => return Ok(()),
+            if progress == Progress::More {
+                while taken.len() < TURN_INPUTS
+                    && let Ok(input) = inputs.try_recv()
+                {
+                    taken.push(input);
                 }
-            };
-            self.replica.handle_time(self.clock.now());
-            let mut taken = 0;
-            let mut next = first;
-            while let Some(input) = next {
-                if matches!(input, Input::Stop) {
-                    self.router.say_goodbye("the replica is stopping");
-                    return Ok(());
-                }
-                self.handle(input)?;
-                taken += 1;
-                next = if taken < TURN_INPUTS { inputs.try_recv().ok() } else { None };
+            } else if inputs.recv_many(&mut taken, TURN_INPUTS).await == 0 {
+                return Ok(());
             }
-            self.turns += 1;
-            self.inputs += taken;
-            self.replica.take_decided_early()?;
-            self.replica.apply(self.slice)?;
-            self.route_outputs();
-            self.finish_turn()?;
-            progress = self.replica.apply(self.slice)?;
-            self.route_outputs();
-            // What the kernel did may let the core order or send more.
-            self.finish_turn()?;
-            self.mind_standstill();
+            match self.turn(&mut taken)? {
+                Some(more) => progress = more,
+                None => return Ok(()),
+            }
+            tokio::task::yield_now().await;
         }
+    }
+
+    /// Takes inputs and does what follows from them. None when it is told to stop.
+    fn turn(&mut self, inputs: &mut Vec<Input>) -> Result<Option<Progress>, ReplicaError> {
+        self.replica.handle_time(self.clock.now());
+        self.turns += 1;
+        self.inputs += inputs.len() as u64;
+        for input in inputs.drain(..) {
+            if matches!(input, Input::Stop) {
+                self.router.say_goodbye("the replica is stopping");
+                return Ok(None);
+            }
+            self.handle(input)?;
+        }
+        self.replica.take_decided_early()?;
+        self.replica.apply(self.slice)?;
+        self.route_outputs();
+        self.router.flush();
+        self.finish_turn()?;
+        let progress = self.replica.apply(self.slice)?;
+        self.route_outputs();
+        self.router.flush();
+        // What the kernel did may let the core order or send more.
+        self.finish_turn()?;
+        self.mind_standstill();
+        self.router.flush();
+        Ok(Some(progress))
     }
 
     fn finish_turn(&mut self) -> Result<(), ReplicaError> {
         let links = &mut self.links;
         self.replica.finish_turn(&mut |peer, frame| {
             let link = links.entry(peer).or_default();
-            // A frame that does not fit ends the connection: no gap goes unnoticed.
-            let sent = link.frames.as_ref().is_none_or(|frames| frames.try_send(frame).is_ok());
-            if !sent {
-                link.frames = None;
+            let Some(outbox) = &link.outbox else { return };
+            match outbox.add(|bytes| peers::append(&frame, bytes)) {
+                Ok(()) => outbox.flush(),
+                // A frame that does not fit ends the connection: no gap goes unnoticed.
+                Err(Full) => link.outbox = None,
             }
         })?;
         while let Some(job) = self.replica.poll_job() {
@@ -174,13 +189,13 @@ impl Driver {
                     self.links.clear();
                 }
             }
-            Input::ClientConnected { connection, principal, messages } => {
-                self.router.connect(connection, principal, messages);
+            Input::ClientConnected { connection, principal, outbox } => {
+                self.router.connect(connection, principal, outbox);
             }
             Input::ClientGone(connection) => self.client_gone(connection),
             Input::Client(connection, message) => self.client_message(connection, message),
-            Input::PeerUp { peer, frames } => {
-                self.links.entry(peer).or_default().frames = Some(frames);
+            Input::PeerUp { peer, outbox } => {
+                self.links.entry(peer).or_default().outbox = Some(outbox);
                 self.replica.handle_reconnected(peer)?;
             }
             Input::PeerConnected { peer, connection, held } => {
@@ -192,7 +207,7 @@ impl Driver {
             Input::Compiled(done) => self.compiled(done),
             Input::SnapshotDone(done) => self.replica.handle_done(done)?,
             Input::KeeperBroke => panic!("the keeper of snapshots panicked"),
-            Input::Stop => panic!("the loop handles the stop"),
+            Input::Stop => panic!("the turn handles the stop"),
         }
         Ok(())
     }
@@ -310,7 +325,7 @@ impl Driver {
 
     /// Peers to which a connection stands.
     pub(super) fn connected_peers(&self) -> Vec<u64> {
-        let links = self.links.iter().filter(|(_, link)| link.frames.is_some());
+        let links = self.links.iter().filter(|(_, link)| link.outbox.is_some());
         links.map(|(peer, _)| *peer).collect()
     }
 }

@@ -5,8 +5,10 @@ use std::time::Instant;
 use bytes::Bytes;
 use gesmas_coroutine::Compiled;
 use gesmas_machine::{CodeHash, Command};
-use gesmas_protocol::{ClientMessage, ServerMessage};
+use gesmas_protocol::ClientMessage;
 use tokio::sync::{mpsc, oneshot};
+
+use super::outbox::Outbox;
 
 /// Names a connection of a client while this process runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -20,8 +22,8 @@ pub(super) enum Input {
     ClientConnected {
         connection: ConnectionId,
         principal: String,
-        /// Messages for it; dropping the sender ends the connection.
-        messages: mpsc::Sender<ServerMessage>,
+        /// Takes messages for it; dropping it ends the connection.
+        outbox: Outbox,
     },
     /// A client's connection has ended.
     ClientGone(ConnectionId),
@@ -30,8 +32,8 @@ pub(super) enum Input {
     /// A connection to a peer stands.
     PeerUp {
         peer: u64,
-        /// Frames for it; dropping the sender ends the connection.
-        frames: mpsc::Sender<Bytes>,
+        /// Takes frames for it; dropping it ends the connection.
+        outbox: Outbox,
     },
     /// A peer connected here; frames of earlier connections no longer count.
     PeerConnected {

@@ -1,15 +1,17 @@
 //! The shell of a replica: sockets, threads and clocks around the core.
 //!
 //! ```text
-//! clients ─┐                         ┌─► client connections (bounded queues)
-//! peers   ─┼─► driver (one thread) ──┼─► peers
-//! ticks   ─┤   core, log, kernel     └─► compiler (a thread and a child process)
-//! compiler─┘
+//! clients ─┐                         ┌─► clients and peers (`outbox.rs`)
+//! peers   ─┼─► driver                │
+//! ticks   ─┤   core, log, kernel ────┼─► compiler (a thread and a child process)
+//! compiler─┤                         └─► keeper of snapshots (a thread)
+//! keeper  ─┘
 //! ```
 //!
-//! One thread, the driver, owns the core and takes its work from one closed enum of inputs through
-//! one bounded queue; tokio owns the sockets. A client that reads slower than it is written to is
-//! cut off and comes back; a full input queue holds up the sockets.
+//! One task, the driver, owns the core and takes its work from one closed enum of inputs through one
+//! bounded queue. It shares its thread with the sockets' tasks, on a runtime of its own: waking
+//! another thread costs more than a call. A client that reads slower than it is written to is cut
+//! off and comes back; a full input queue holds up the sockets.
 //! Not here: what inputs mean (`replica/`), and the command line (`cli/`).
 
 mod admin;
@@ -21,6 +23,7 @@ mod driver;
 mod errors;
 mod input;
 mod keeper;
+mod outbox;
 mod outputs;
 mod peers;
 mod requests;

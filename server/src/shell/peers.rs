@@ -22,12 +22,15 @@ use bytes::Bytes;
 use socket2::{SockRef, TcpKeepalive};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _, BufReader},
-    net::{TcpListener, TcpStream},
+    net::{TcpListener, TcpStream, tcp::OwnedReadHalf},
     sync::{mpsc, oneshot},
     task::JoinSet,
 };
 
-use super::input::Input;
+use super::{
+    input::Input,
+    outbox::{self, Rest},
+};
 use crate::paxos::MAX_FRAME_BYTES;
 
 /// Format of greetings and frames.
@@ -46,8 +49,10 @@ const DIAL_TIMEOUT: Duration = Duration::from_secs(1);
 const SILENCE_MAX: Duration = Duration::from_secs(2);
 /// Pause before a peer is dialled again.
 const REDIAL: Duration = Duration::from_millis(50);
-/// Bytes gathered for one write.
-const WRITE_BYTES: usize = 256 << 10;
+/// A peer that takes nothing for so long is given up; the system notices one that is gone before.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Bytes read at once.
+const READ_BYTES: usize = 256 << 10;
 
 /// Who this replica is to its peers.
 #[derive(Clone)]
@@ -55,8 +60,8 @@ pub(super) struct Identity {
     pub(super) cluster: u128,
     pub(super) replica: u64,
     pub(super) members: Vec<u64>,
-    /// Frames that may wait for one peer.
-    pub(super) outputs: usize,
+    /// Bytes that may wait for one peer.
+    pub(super) output_bytes: usize,
     pub(super) inputs: mpsc::Sender<Input>,
 }
 
@@ -75,11 +80,12 @@ pub(super) async fn dial(own: Identity, peer: u64, address: SocketAddr) {
     loop {
         match connect(&own, peer, address).await {
             Ok(stream) => {
-                let (frames, receiver) = mpsc::channel(own.outputs);
-                if own.inputs.send(Input::PeerUp { peer, frames }).await.is_err() {
+                let (reader, writer) = stream.into_split();
+                let (outbox, rest) = outbox::outbox(writer, own.output_bytes);
+                if own.inputs.send(Input::PeerUp { peer, outbox }).await.is_err() {
                     return;
                 }
-                let ended = write(stream, receiver).await;
+                let ended = hold(reader, rest).await;
                 tracing::info!(peer, ?ended, "the connection to a peer ended");
             }
             Err(error) => tracing::debug!(peer, %error, "a peer cannot be reached"),
@@ -115,32 +121,18 @@ fn prepare(stream: &TcpStream) -> io::Result<()> {
     socket.set_tcp_keepalive(&keepalive)
 }
 
-async fn write(stream: TcpStream, mut frames: mpsc::Receiver<Bytes>) -> io::Result<()> {
-    let (mut reader, mut writer) = stream.into_split();
+/// Keeps a connection until the driver lets go of it, the peer does, or it breaks.
+async fn hold(mut reader: OwnedReadHalf, rest: Rest) -> io::Result<()> {
     let mut closed = [0; 1];
-    let mut bytes = Vec::with_capacity(WRITE_BYTES);
-    loop {
-        let first = tokio::select! {
-            first = frames.recv() => first,
-            // The peer never sends here: whatever comes is the end of the connection.
-            _ = reader.read(&mut closed) => return Ok(()),
-        };
-        let Some(first) = first else {
-            return Ok(());
-        };
-        append(&first, &mut bytes);
-        while bytes.len() < WRITE_BYTES {
-            match frames.try_recv() {
-                Ok(frame) => append(&frame, &mut bytes),
-                Err(_) => break,
-            }
-        }
-        writer.write_all(&bytes).await?;
-        bytes.clear();
+    tokio::select! {
+        written = rest.write(PATIENCE) => written,
+        // The peer never sends here: whatever comes is the end of the connection.
+        _ = reader.read(&mut closed) => Ok(()),
     }
 }
 
-fn append(body: &Bytes, bytes: &mut Vec<u8>) {
+/// Appends a frame.
+pub(super) fn append(body: &Bytes, bytes: &mut Vec<u8>) {
     let length = u32::try_from(body.len()).expect("frames are smaller than their limit");
     bytes.extend_from_slice(&length.to_le_bytes());
     bytes.extend_from_slice(&crc32c::crc32c(body).to_le_bytes());
@@ -173,7 +165,7 @@ pub(super) async fn accept(listener: TcpListener, own: Identity) {
 
 async fn receive(stream: TcpStream, own: &Identity, connections: &AtomicU64) -> io::Result<()> {
     prepare(&stream)?;
-    let mut stream = BufReader::with_capacity(WRITE_BYTES, stream);
+    let mut stream = BufReader::with_capacity(READ_BYTES, stream);
     let welcomed = tokio::time::timeout(GREETING_TIMEOUT, welcome(&mut stream, own)).await?;
     let peer = welcomed?;
     let connection = connections.fetch_add(1, Ordering::Relaxed);

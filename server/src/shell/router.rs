@@ -2,20 +2,22 @@
 //!
 //! Every replica has every effect; the router sends those of sessions that are attached here. A
 //! session is where its client attached it last.
-//! Invariant: nothing waits without bound: a client whose queue is full is cut off, and what it
+//! What is sent in a turn is written at its end, in one piece for each connection.
+//! Invariant: nothing waits without bound: a client whose outbox is full is cut off, and what it
 //! missed is stored in its session.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use gesmas_machine::SessionId;
 use gesmas_protocol::{self as protocol, ServerMessage};
-use tokio::sync::mpsc;
 
-use super::input::ConnectionId;
+use super::{clients, input::ConnectionId, outbox::Outbox};
 
 struct Connection {
     principal: String,
-    messages: mpsc::Sender<ServerMessage>,
+    outbox: Outbox,
+    /// Whether something is to be written.
+    dirty: bool,
     sessions: BTreeSet<SessionId>,
 }
 
@@ -26,19 +28,16 @@ pub(super) struct Router {
     sessions: BTreeMap<SessionId, ConnectionId>,
     /// Sessions that are being opened, by nonce: who asked, and as what.
     opening: BTreeMap<u128, Vec<(ConnectionId, u64)>>,
+    /// Connections to which something is to be written.
+    dirty: Vec<ConnectionId>,
     sent: u64,
     cut_off: u64,
 }
 
 impl Router {
-    pub(super) fn connect(
-        &mut self,
-        id: ConnectionId,
-        principal: String,
-        messages: mpsc::Sender<ServerMessage>,
-    ) {
+    pub(super) fn connect(&mut self, id: ConnectionId, principal: String, outbox: Outbox) {
         let sessions = BTreeSet::new();
-        self.connections.insert(id, Connection { principal, messages, sessions });
+        self.connections.insert(id, Connection { principal, outbox, dirty: false, sessions });
     }
 
     pub(super) fn disconnect(&mut self, id: ConnectionId) {
@@ -105,14 +104,27 @@ impl Router {
 
     /// Sends to a connection; one that is full is cut off.
     pub(super) fn send(&mut self, id: ConnectionId, message: ServerMessage) {
-        let Some(connection) = self.connections.get(&id) else {
+        let Some(connection) = self.connections.get_mut(&id) else {
             return;
         };
-        if connection.messages.try_send(message).is_ok() {
+        if connection.outbox.add(|bytes| clients::append(&message, bytes)).is_ok() {
             self.sent += 1;
+            if !std::mem::replace(&mut connection.dirty, true) {
+                self.dirty.push(id);
+            }
         } else {
             self.cut_off += 1;
             self.disconnect(id);
+        }
+    }
+
+    /// Writes what was sent since the last time.
+    pub(super) fn flush(&mut self) {
+        for id in self.dirty.drain(..) {
+            if let Some(connection) = self.connections.get_mut(&id) {
+                connection.outbox.flush();
+                connection.dirty = false;
+            }
         }
     }
 

@@ -19,6 +19,8 @@ use gesmas_machine::{
 };
 use gesmas_protocol::{BODY_MAX, VERSION, Welcome};
 use tokio::{
+    net::TcpListener,
+    runtime::{Builder, Runtime},
     sync::{mpsc, watch},
     task::JoinSet,
 };
@@ -90,6 +92,12 @@ pub enum ServeError {
 /// How long the last words to clients may take when a replica stops.
 const FAREWELL: Duration = Duration::from_secs(1);
 
+/// Tasks that run before the driver does, if so many are ready.
+const EVENTS: u32 = 256;
+
+/// Why a listener can be handed to the runtime.
+const LISTENS: &str = "a socket that listens can be watched";
+
 /// The one group there is.
 const GROUP: u32 = 1;
 /// Its one configuration.
@@ -99,12 +107,9 @@ const FIRST: u32 = 1;
 pub struct Server {
     inputs: mpsc::Sender<Input>,
     driver: JoinHandle<Result<(), ReplicaError>>,
-    tasks: JoinSet<()>,
     ended: watch::Receiver<bool>,
     clients: SocketAddr,
     leading: watch::Receiver<bool>,
-    /// Ends when no client is written to any more.
-    writers: mpsc::Receiver<()>,
 }
 
 impl Server {
@@ -131,14 +136,11 @@ impl Server {
     ///
     /// # Errors
     /// Why it had stopped by itself.
-    pub async fn stop(mut self) -> Result<(), ServeError> {
+    pub async fn stop(self) -> Result<(), ServeError> {
         // Should the driver be gone already, its result says why.
         let _gone = self.inputs.send(Input::Stop).await;
         let driver = self.driver;
         let joined = tokio::task::spawn_blocking(move || driver.join()).await;
-        self.tasks.shutdown().await;
-        // Clients that do not read are not waited for.
-        let _late = tokio::time::timeout(FAREWELL, self.writers.recv()).await;
         match joined.map_err(|_| ServeError::Broken)? {
             Ok(result) => result.map_err(ServeError::from),
             Err(_) => Err(ServeError::Broken),
@@ -146,7 +148,7 @@ impl Server {
     }
 }
 
-/// Starts a replica on the current tokio runtime.
+/// Starts a replica on a thread of its own.
 ///
 /// # Errors
 /// [`ServeError`] says what stands in the way.
@@ -167,61 +169,72 @@ pub async fn start(config: &Config) -> Result<Server, ServeError> {
         .map_err(|error| ServeError::Folder { path: config.data.clone(), error })?;
     let limits = Limits::default();
 
-    let bind = |address| async move {
-        clients::bind(address).await.map_err(|error| ServeError::Bind { address, error })
-    };
     let client_listener = bind(config.listen).await?;
     let peer_listener = bind(config.own_peers()).await?;
     let own_address = client_listener
         .local_addr()
         .map_err(|error| ServeError::Bind { address: config.listen, error })?;
+    let queues = &config.queues;
+    let (writing, mut writers) = mpsc::channel(1);
+    let output_bytes = queues.client_output_kib << 10;
+    let welcome = welcome(config, &limits)?;
+    let clients = Clients::new(sender.clone(), welcome, output_bytes, queues.connections, writing);
+    let identity = peers::Identity {
+        cluster: config.cluster_id()?,
+        replica: config.replica,
+        members: config.members.iter().map(|member| member.replica).collect(),
+        output_bytes: queues.peer_output_mib << 20,
+        inputs: sender.clone(),
+    };
+    let others = config.members.iter().filter(|member| member.replica != config.replica);
+    let others: Vec<_> = others.map(|member| (member.replica, member.peers)).collect();
 
     let (leading_sender, leading) = watch::channel(false);
     let driver = Driver::new(replica, clock, compiler, keeper, config.kernel.slice, leading_sender);
     let (ended_sender, ended) = watch::channel(false);
+    let (period, ticks) = (config.tick(), sender.clone());
+    let run = async move {
+        let client_listener = TcpListener::from_std(client_listener).expect(LISTENS);
+        let peer_listener = TcpListener::from_std(peer_listener).expect(LISTENS);
+        let mut tasks = JoinSet::new();
+        tasks.spawn(clients::accept(client_listener, Arc::new(clients)));
+        tasks.spawn(peers::accept(peer_listener, identity.clone()));
+        for (peer, address) in others {
+            tasks.spawn(peers::dial(identity.clone(), peer, address));
+        }
+        tasks.spawn(tick(period, ticks));
+        let result = driver.run(receiver).await;
+        if let Err(error) = &result {
+            tracing::error!(%error, "the replica stops");
+        }
+        tasks.shutdown().await;
+        // Clients that do not read are not waited for.
+        let _late = tokio::time::timeout(FAREWELL, writers.recv()).await;
+        result
+    };
+    let failed = |error| ServeError::Folder { path: config.data.clone(), error };
+    let runtime = runtime().map_err(failed)?;
     let driver = std::thread::Builder::new()
         .name("driver".into())
         .spawn(move || {
             // Dropped on every way out, a panic included: whoever waits sees that it is over.
             let _ended = ended_sender;
-            let result = driver.run(receiver);
-            if let Err(error) = &result {
-                tracing::error!(%error, "the replica stops");
-            }
-            result
+            runtime.block_on(run)
         })
-        .map_err(|error| ServeError::Folder { path: config.data.clone(), error })?;
-
-    let mut tasks = JoinSet::new();
-    let welcome = welcome(config, &limits)?;
-    let queues = &config.queues;
-    let (writing, writers) = mpsc::channel(1);
-    let clients =
-        Clients::new(sender.clone(), welcome, queues.client_outputs, queues.connections, writing);
-    tasks.spawn(clients::accept(client_listener, Arc::new(clients)));
-    start_peers(config, &sender, peer_listener, &mut tasks)?;
-    tasks.spawn(tick(config.tick(), sender.clone()));
-    Ok(Server { inputs: sender, driver, tasks, ended, clients: own_address, leading, writers })
+        .map_err(failed)?;
+    Ok(Server { inputs: sender, driver, ended, clients: own_address, leading })
 }
 
-fn start_peers(
-    config: &Config,
-    inputs: &mpsc::Sender<Input>,
-    listener: tokio::net::TcpListener,
-    tasks: &mut JoinSet<()>,
-) -> Result<(), ServeError> {
-    let identity = peers::Identity {
-        cluster: config.cluster_id()?,
-        replica: config.replica,
-        members: config.members.iter().map(|member| member.replica).collect(),
-        outputs: config.queues.peer_outputs,
-        inputs: inputs.clone(),
-    };
-    for member in config.members.iter().filter(|member| member.replica != config.replica) {
-        tasks.spawn(peers::dial(identity.clone(), member.replica, member.peers));
-    }
-    tasks.spawn(peers::accept(listener, identity));
-    Ok(())
+/// The runtime of the driver's thread.
+fn runtime() -> io::Result<Runtime> {
+    // All sockets that are ready are read before the driver has its turn.
+    Builder::new_current_thread().enable_all().event_interval(EVENTS).build()
+}
+
+/// Listens on an address, for whichever runtime takes the socket.
+async fn bind(address: SocketAddr) -> Result<std::net::TcpListener, ServeError> {
+    let listener = TcpListener::bind(address).await.and_then(TcpListener::into_std);
+    listener.map_err(|error| ServeError::Bind { address, error })
 }
 
 /// Sends ticks; one that finds the queue full is left out, since the driver is busy anyway.

@@ -109,7 +109,7 @@ async fn halves_of_frames_do_no_harm() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_that_never_reads_is_cut_off_alone() {
-    let cluster = Cluster::start_with("[queues]\nclient_outputs = 32").await;
+    let cluster = Cluster::start_with("[queues]\nclient_output_kib = 32").await;
     let mut bystander = Bystander::start(&cluster).await;
     let near = cluster.session_of(0).await;
     let (mut wire, _) = Wire::greet(cluster.address(0)).await;
