@@ -97,25 +97,22 @@ async fn connection(stream: TcpStream, clients: &Clients) -> io::Result<()> {
     let mut reader = Reader::new(reader);
     let (outbox, rest) = outbox::outbox(writer, clients.output_bytes);
     let id = ConnectionId(clients.next.fetch_add(1, Ordering::Relaxed));
-    let ended = {
-        let last = rest.last();
-        let write = rest.write(WRITE_PATIENCE);
-        tokio::pin!(write);
-        tokio::select! {
-            result = talk(&mut reader, clients, id, outbox, &last) => {
-                // The driver lets go of the connection, and the writer ends when it has written what
-                // is left.
-                let _gone = clients.inputs.send(Input::ClientGone(id)).await;
-                drop(last);
-                write.await.and(result)
-            }
-            written = &mut write => {
-                let _gone = clients.inputs.send(Input::ClientGone(id)).await;
-                written
-            }
+    let last = rest.last();
+    let write = rest.write(WRITE_PATIENCE);
+    tokio::pin!(write);
+    tokio::select! {
+        result = talk(&mut reader, clients, id, outbox, &last) => {
+            // The driver lets go of the connection, and the writer ends when it has written what is
+            // left.
+            let _gone = clients.inputs.send(Input::ClientGone(id)).await;
+            drop(last);
+            write.await.and(result)
         }
-    };
-    ended
+        written = &mut write => {
+            let _gone = clients.inputs.send(Input::ClientGone(id)).await;
+            written
+        }
+    }
 }
 
 /// Takes messages in. From the greeting on only the driver holds on to the connection.
