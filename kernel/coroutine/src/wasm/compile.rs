@@ -14,7 +14,7 @@ use super::{
     Artifact,
     depth::{self, DEPTH_EXPORT},
     host::Guest,
-    instance::RENEWED_BYTES,
+    instance::{Image, RENEWED_BYTES},
     renewal::{self, RENEWED},
 };
 
@@ -67,7 +67,7 @@ pub struct Compiled {
     /// The mutable globals; none when no instance can be renewed.
     pub(super) renewed: Arc<[ModuleExport]>,
     /// The memory as it is at first, once an instance was made.
-    pub(super) image: Arc<OnceLock<Box<[u8]>>>,
+    pub(super) image: Arc<OnceLock<Image>>,
 }
 
 impl Compiled {

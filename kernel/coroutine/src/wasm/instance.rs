@@ -20,6 +20,37 @@ const KEPT_OF_CODE: usize = 2;
 /// Instances that are kept in all.
 const KEPT: usize = 64;
 
+/// Bytes of a memory that are looked at at once.
+const PAGE: usize = 4 << 10;
+
+/// A page on which nothing was written.
+static ZEROS: [u8; PAGE] = [0; PAGE];
+
+/// A memory as it is at first, page by page; none for zeros.
+pub(super) struct Image(Vec<Option<Box<[u8]>>>);
+
+impl Image {
+    fn of(memory: &[u8]) -> Self {
+        let pages = memory.chunks(PAGE).map(|page| (page != ZEROS).then(|| page.into()));
+        Self(pages.collect())
+    }
+
+    fn len(&self) -> usize {
+        self.0.len() * PAGE
+    }
+
+    /// Makes a memory of this length like it. Bodies write on few of its pages, and comparing is
+    /// cheaper than copying all: it leaves the processor's cache as it is.
+    fn restore(&self, memory: &mut [u8]) {
+        for (page, first) in memory.chunks_mut(PAGE).zip(&self.0) {
+            let first = first.as_deref().unwrap_or(&ZEROS);
+            if page != first {
+                page.copy_from_slice(first);
+            }
+        }
+    }
+}
+
 /// An instance without a body.
 pub(super) struct Idle {
     pub(super) store: Store<Guest>,
@@ -52,7 +83,7 @@ impl Idle {
         });
         let globals = globals.collect();
         if code.is_renewable() {
-            code.image.get_or_init(|| memory.data(&store).into());
+            code.image.get_or_init(|| Image::of(memory.data(&store)));
         }
         let methods = vec![None; code.methods.len()];
         Ok(Self { store, instance, memory, globals, methods })
@@ -80,7 +111,7 @@ impl Idle {
     /// Makes it like new.
     fn renew(&mut self, code: &Compiled) {
         let image = code.image.get().expect("it was kept, so it can be renewed");
-        self.memory.data_mut(&mut self.store).copy_from_slice(image);
+        image.restore(self.memory.data_mut(&mut self.store));
         for (global, value) in &self.globals {
             global.set(&mut self.store, *value).expect("it had this value before");
         }
