@@ -100,8 +100,8 @@ impl Client {
         }
     }
 
-    /// Methods of its calls that wait and were not given up.
-    pub(crate) fn waiting(&self) -> Vec<&'static str> {
+    /// Its calls that wait and were not given up, with their methods.
+    pub(crate) fn waiting(&self) -> Vec<((SessionId, u64), &'static str)> {
         match &self.phase {
             Phase::Opening { .. } => Vec::new(),
             Phase::Open(session) => session.waiting().collect(),

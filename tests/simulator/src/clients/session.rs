@@ -187,10 +187,13 @@ impl Session {
         }
     }
 
-    /// Methods of the calls that wait and were not given up.
-    pub(super) fn waiting(&self) -> impl Iterator<Item = &'static str> + '_ {
-        let pending = self.pending.values().filter(|pending| !pending.given_up);
-        pending.filter_map(|pending| pending.call.as_ref()).map(|call| call.method)
+    /// The calls that wait and were not given up, with their methods.
+    pub(super) fn waiting(&self) -> impl Iterator<Item = ((SessionId, u64), &'static str)> + '_ {
+        let pending = self.pending.iter().filter(|(_, pending)| !pending.given_up);
+        pending.filter_map(|(number, pending)| {
+            let call = pending.call.as_ref()?;
+            Some(((self.id, *number), call.method))
+        })
     }
 
     /// Number of the last event that it has.

@@ -4,8 +4,13 @@
 //! election timeouts, and everything that is pending ends before the bound; what nobody would ever
 //! let go on is given up by its clients first.
 
+use std::collections::BTreeSet;
+
+use gesmas_machine::Machine;
+
 use super::{Cluster, ELECTION_TICKS, Event, TICK};
 use crate::{
+    engine::SimulatedEngine,
     schedule::{MILLISECOND, SECOND},
     verdict::{Checked, Violation, demand},
 };
@@ -248,8 +253,11 @@ impl Cluster {
             self.looked_for_stuck = true;
             // Where replies still come, calls may be on their way to be ordered.
             let quiet = now > self.replied + QUIET;
-            if quiet && now > since_behind + STUCK_AFTER {
-                self.check_stuck()?;
+            if let Some(leader) = leader
+                && quiet
+                && now > since_behind + STUCK_AFTER
+            {
+                self.check_stuck(leader.machine())?;
             }
         }
         let at_rest = self.clients.iter().all(crate::clients::Client::is_at_rest);
@@ -268,10 +276,21 @@ impl Cluster {
     }
 
     /// Asks the workloads whether what waits may wait.
-    fn check_stuck(&self) -> Checked {
+    ///
+    /// A call counts that its client waits for and that is blocked in the leader's state, as an
+    /// operator would see it listed: one that a slow cluster has yet to order does not, nor one whose
+    /// reply is on its way.
+    fn check_stuck(&self, machine: &Machine<SimulatedEngine>) -> Checked {
+        if !machine.is_idle() {
+            return Ok(());
+        }
+        let blocked = machine.invocations(usize::MAX);
+        let blocked: BTreeSet<_> = blocked.iter().filter_map(|found| found.request).collect();
         for (number, workload) in self.workloads.iter().enumerate() {
             let clients = self.clients.iter().skip(number).step_by(self.workloads.len());
-            let pending: Vec<_> = clients.flat_map(crate::clients::Client::waiting).collect();
+            let waiting = clients.flat_map(crate::clients::Client::waiting);
+            let blocked = waiting.filter(|(request, _)| blocked.contains(request));
+            let pending: Vec<_> = blocked.map(|(_, method)| method).collect();
             workload.stuck(&pending)?;
         }
         Ok(())
