@@ -1,8 +1,9 @@
 //! The driver: the task that owns the core of a replica, on a thread that it shares with the sockets.
 //!
 //! A turn: take inputs, hand them to the core, let the kernel work a slice on what is decided by now,
-//! send what came out, finish the turn (one fsync), and once more for what that has decided. Between turns the sockets get the thread: all that has arrived is then
-//! taken in one turn. It sleeps only when there is no input and the kernel is idle.
+//! send what came out, finish the turn (one fsync), and once more for what that has decided. Between
+//! turns the sockets get the thread: all that has arrived is then taken in one turn. It sleeps only
+//! when there is no input and the kernel is idle.
 //! What inputs mean is beside: `sessions.rs`, `requests.rs`; what comes out: `outputs.rs`.
 //! Invariants: whatever stops the core stops the process; a client gets nothing that is not
 //! durable, since effects come of decided entries only.
@@ -20,7 +21,7 @@ use super::{
     convert,
     input::{CompileReason, ConnectionId, HostClock, Input, Inputs},
     keeper::Keeper,
-    outbox::{Full, Outbox},
+    outbox::{Outbox, Refused},
     peers,
     router::Router,
 };
@@ -168,7 +169,7 @@ impl Driver {
             match outbox.add(|bytes| peers::append(&frame, bytes)) {
                 Ok(()) => outbox.flush(),
                 // A frame that does not fit ends the connection: no gap goes unnoticed.
-                Err(Full) => link.outbox = None,
+                Err(Refused) => link.outbox = None,
             }
         })?;
         while let Some(job) = self.replica.poll_job() {
@@ -325,7 +326,8 @@ impl Driver {
 
     /// Peers to which a connection stands.
     pub(super) fn connected_peers(&self) -> Vec<u64> {
-        let links = self.links.iter().filter(|(_, link)| link.outbox.is_some());
+        let open = |link: &Link| link.outbox.as_ref().is_some_and(Outbox::is_open);
+        let links = self.links.iter().filter(|(_, link)| open(link));
         links.map(|(peer, _)| *peer).collect()
     }
 }

@@ -4,7 +4,8 @@
 //! left over waits for the connection's own task. So a lone message costs no change of tasks, and a
 //! frame for a peer is on its way before the log is synced.
 //! Invariants: bytes leave in the order in which they were added; nothing waits without bound; what
-//! was added before the outbox was dropped is still written, as long as the other side takes it.
+//! was added before the outbox was dropped is still written, as long as the other side takes it; when
+//! the connection's task has ended, nothing is taken any more, and whoever sends can see it.
 //! Not here: what is written, and who reads.
 
 use std::{
@@ -43,12 +44,14 @@ struct Waiting {
     written: usize,
     /// Nothing more will be added.
     closed: bool,
+    /// Nobody writes any more.
+    ended: bool,
     broken: Option<io::Error>,
 }
 
-/// More waits than may.
+/// More waits than may, or the connection is over.
 #[derive(Debug)]
-pub(super) struct Full;
+pub(super) struct Refused;
 
 /// Two ends for a socket on which at most so many bytes wait, or one message.
 pub(super) fn outbox(stream: OwnedWriteHalf, most: usize) -> (Outbox, Rest) {
@@ -59,13 +62,18 @@ pub(super) fn outbox(stream: OwnedWriteHalf, most: usize) -> (Outbox, Rest) {
 
 impl Outbox {
     /// Adds what `fill` appends. It is written by [`Outbox::flush`], with what else was added.
-    pub(super) fn add(&self, fill: impl FnOnce(&mut Vec<u8>)) -> Result<(), Full> {
+    pub(super) fn add(&self, fill: impl FnOnce(&mut Vec<u8>)) -> Result<(), Refused> {
         self.0.add(fill)
     }
 
     /// Writes what the socket takes.
     pub(super) fn flush(&self) {
         self.0.flush();
+    }
+
+    /// Whether the connection's task still runs.
+    pub(super) fn is_open(&self) -> bool {
+        !self.0.waiting().ended
     }
 }
 
@@ -77,6 +85,16 @@ impl Drop for Outbox {
     }
 }
 
+impl Drop for Rest {
+    fn drop(&mut self) {
+        let mut waiting = self.0.waiting();
+        waiting.ended = true;
+        // Whoever sends may hold its end for long, and looks only when it has something to say.
+        waiting.bytes = Vec::new();
+        waiting.written = 0;
+    }
+}
+
 impl Last {
     /// Adds a last message, if the connection still stands.
     pub(super) fn add(&self, fill: impl FnOnce(&mut Vec<u8>)) {
@@ -84,7 +102,7 @@ impl Last {
             return;
         }
         // Whoever lets so much wait is not told.
-        let _full = self.0.add(fill);
+        let _refused = self.0.add(fill);
         self.0.flush();
     }
 }
@@ -127,10 +145,10 @@ impl Line {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn add(&self, fill: impl FnOnce(&mut Vec<u8>)) -> Result<(), Full> {
+    fn add(&self, fill: impl FnOnce(&mut Vec<u8>)) -> Result<(), Refused> {
         let mut waiting = self.waiting();
-        if waiting.bytes.len() - waiting.written > self.most {
-            return Err(Full);
+        if waiting.ended || waiting.bytes.len() - waiting.written > self.most {
+            return Err(Refused);
         }
         fill(&mut waiting.bytes);
         Ok(())
@@ -186,21 +204,28 @@ mod tests {
     #[tokio::test]
     async fn what_is_added_arrives_in_order_and_in_full() {
         let (near, mut far) = pair().await;
-        let (outbox, rest) = outbox(near.into_split().1, 64 << 20);
+        // Far less than is sent, so that room is made again and again while bytes wait.
+        let (outbox, rest) = outbox(near.into_split().1, 100_000);
         let task = tokio::spawn(rest.write(PATIENCE));
+        let reader = tokio::spawn(async move {
+            let mut found = Vec::new();
+            far.read_to_end(&mut found).await.map(|_| found)
+        });
         let mut expected = Vec::new();
         for number in 0..2_000_u32 {
             // More than the buffers of the sockets hold, in pieces of all sizes.
             let piece = vec![number as u8; (number * 7) as usize];
-            outbox.add(|bytes| bytes.extend_from_slice(&piece)).expect("it fits");
+            while outbox.add(|bytes| bytes.extend_from_slice(&piece)).is_err() {
+                assert!(outbox.is_open(), "the other side reads");
+                tokio::task::yield_now().await;
+            }
             if number % 3 == 0 {
                 outbox.flush();
             }
             expected.extend(piece);
         }
         drop(outbox);
-        let mut found = Vec::new();
-        far.read_to_end(&mut found).await.expect("it is read to its end");
+        let found = reader.await.expect("it does not panic").expect("it is read to its end");
         assert!(found == expected, "{} of {} bytes", found.len(), expected.len());
         task.await.expect("it does not panic").expect("all was taken");
     }
@@ -208,18 +233,42 @@ mod tests {
     #[tokio::test]
     async fn nothing_waits_without_bound() {
         let (near, far) = pair().await;
-        let (outbox, rest) = outbox(near.into_split().1, 1_000);
-        let task = tokio::spawn(rest.write(Duration::from_millis(50)));
+        let (outbox, _rest) = outbox(near.into_split().1, 1_000);
         let piece = vec![0; 100_000];
         let mut added = 0;
         while outbox.add(|bytes| bytes.extend_from_slice(&piece)).is_ok() {
             outbox.flush();
-            tokio::task::yield_now().await;
             added += 1;
             assert!(added < 1_000, "the other side reads nothing");
         }
+        assert!(outbox.is_open(), "it was refused because of what waits");
+        drop(far);
+    }
+
+    #[tokio::test]
+    async fn who_takes_nothing_is_given_up() {
+        let (near, far) = pair().await;
+        let (outbox, rest) = outbox(near.into_split().1, 1_000);
+        let task = tokio::spawn(rest.write(Duration::from_millis(50)));
+        outbox.add(|bytes| bytes.resize(100 << 20, 0)).expect("one message always fits");
+        outbox.flush();
         let ended = task.await.expect("it does not panic");
         ended.expect_err("the other side took nothing");
+        assert!(!outbox.is_open());
+        drop(far);
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_is_over_takes_nothing() {
+        let (near, far) = pair().await;
+        let (outbox, rest) = outbox(near.into_split().1, 1_000);
+        outbox.add(|bytes| bytes.extend_from_slice(b"first")).expect("it fits");
+        assert!(outbox.is_open());
+        drop(rest);
+        assert!(!outbox.is_open());
+        let Refused = outbox
+            .add(|_| panic!("there is nobody to write it"))
+            .expect_err("the connection is over");
         drop(far);
     }
 

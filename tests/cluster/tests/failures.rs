@@ -287,3 +287,21 @@ async fn a_call_that_is_dropped_is_cancelled_and_cleans_up() {
     }
     cluster.assert_equal().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_peer_that_is_gone_is_not_shown_as_connected() {
+    let mut cluster = Cluster::start().await;
+    let leader = cluster.leader().await;
+    let follower = cluster.indices().find(|index| *index != leader).expect("there are three");
+    let connected = async |cluster: &Cluster, count: usize| {
+        wait::until("that a peer is gone or back", || async {
+            cluster.look(leader).await.status.connected.len() == count
+        })
+        .await;
+    };
+    connected(&cluster, 2).await;
+    cluster.kill(follower);
+    connected(&cluster, 1).await;
+    cluster.restart(follower);
+    connected(&cluster, 2).await;
+}
