@@ -11,7 +11,7 @@ use wasmtime::{Engine, Extern, Global, Instance, Memory, Store, TypedFunc, Val};
 
 use super::{Compiled, host::Guest};
 
-/// The largest memory that is renewed, bytes: copying more costs more than a new instance.
+/// The largest memory that is renewed, bytes: comparing more costs more than a new instance.
 pub(super) const RENEWED_BYTES: usize = 128 << 10;
 
 /// Instances that are kept of one code: as many as end before the next one starts.
