@@ -4,7 +4,7 @@
 //! counted here, so that their exhaustion is a clear message before wasmtime is asked; instances
 //! that are kept for later give way before that.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use gesmas_machine::{
     ActivationId, Answer, ClassInterface, CodeHash, Engine, EngineIdentity, Entry, ModuleError,
@@ -25,7 +25,7 @@ pub struct WasmEngine {
     engine: wasmtime::Engine,
     compiler: Compiler,
     settings: Settings,
-    code: BTreeMap<CodeHash, Compiled>,
+    code: BTreeMap<CodeHash, Arc<Compiled>>,
     suspended: BTreeMap<ActivationId, Fiber>,
     kept: Kept,
 }
@@ -53,7 +53,7 @@ impl WasmEngine {
     /// Makes code available under the hash of the module it was compiled from. Code that is there
     /// already stays: instances of it may be kept or suspended.
     pub fn install(&mut self, code: CodeHash, compiled: Compiled) {
-        self.code.entry(code).or_insert(compiled);
+        self.code.entry(code).or_insert_with(|| Arc::new(compiled));
     }
 
     /// How many bodies are suspended.

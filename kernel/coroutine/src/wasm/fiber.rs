@@ -7,6 +7,7 @@
 
 use std::{
     pin::Pin,
+    sync::Arc,
     task::{Context, Poll, Waker},
 };
 
@@ -53,7 +54,7 @@ impl Fiber {
     /// checked against the exports.
     pub(super) fn new(
         engine: &Engine,
-        code: &Compiled,
+        code: &Arc<Compiled>,
         entry: Entry<'_>,
         fuel: u64,
         renewed: Option<Idle>,
@@ -75,7 +76,7 @@ impl Fiber {
                 (channel, Origin::New(engine.clone(), guest))
             }
         };
-        let body = Box::pin(run(origin, code.clone(), method, length, fuel));
+        let body = Box::pin(run(origin, Arc::clone(code), method, length, fuel));
         Self { code: entry.code, channel, body }
     }
 
@@ -102,7 +103,13 @@ impl Fiber {
 }
 
 /// The whole life of a body.
-async fn run(origin: Origin, code: Compiled, method: usize, arguments: u32, fuel: u64) -> Ended {
+async fn run(
+    origin: Origin,
+    code: Arc<Compiled>,
+    method: usize,
+    arguments: u32,
+    fuel: u64,
+) -> Ended {
     let made = match origin {
         Origin::New(engine, guest) => Idle::new(&engine, guest, &code).await,
         Origin::Renewed(idle) => Ok(idle),
