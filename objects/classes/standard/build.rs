@@ -1,5 +1,12 @@
 //! Compiles the standard classes.
 
 fn main() {
-    gesmas_build::embed(&["../barrier", "../counter", "../lock", "../queue"]);
+    gesmas_build::embed(&[
+        "../barrier",
+        "../counter",
+        "../election",
+        "../lock",
+        "../queue",
+        "../register",
+    ]);
 }

@@ -44,8 +44,10 @@ impl Native {
         let all = [
             gesmas_barrier::Barrier::native(),
             gesmas_counter::Counter::native(),
+            gesmas_election::Election::native(),
             gesmas_lock::Lock::native(),
             gesmas_queue::Queue::native(),
+            gesmas_register::Register::native(),
         ];
         let class = all.into_iter().find(|class| class.name == name);
         let class = class.unwrap_or_else(|| panic!("{name} is no standard class in Rust"));

@@ -27,8 +27,10 @@ pub(crate) fn modules() -> &'static [Module] {
         let natives = [
             gesmas_barrier::Barrier::native(),
             gesmas_counter::Counter::native(),
+            gesmas_election::Election::native(),
             gesmas_lock::Lock::native(),
             gesmas_queue::Queue::native(),
+            gesmas_register::Register::native(),
             gesmas_specimen::Specimen::native(),
         ];
         let module = |native: NativeClass| {

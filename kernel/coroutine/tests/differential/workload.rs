@@ -13,6 +13,7 @@ use gesmas_machine::{
     Acknowledged, CallError, Command, Effect, MethodName, ObjectName, Place, Read, Request,
     RequestBody, SessionId,
 };
+use gesmas_register::Expected;
 
 use crate::group::Group;
 
@@ -185,7 +186,10 @@ impl Workload {
     }
 
     fn read(&mut self, group: &mut Group) {
-        let (class, method, arguments) = match self.dice.below(6) {
+        let (class, method, arguments) = match self.dice.below(9) {
+            6 => call("Election", "leader", ()),
+            7 => call("Register", "get", (Bytes(vec![self.dice.below(4) as u8]),)),
+            8 => call("Register", "keys", (Bytes(Vec::new()), self.dice.below(5) as u32)),
             0 => call("Queue", "length", ()),
             1 => call("Barrier", "waiting", ()),
             2 => call("Lock", "holder", ()),
@@ -205,7 +209,7 @@ impl Workload {
 
     /// A call of any class.
     fn pick(&mut self, session: SessionId) -> Call {
-        match self.dice.below(10) {
+        match self.dice.below(12) {
             0 | 1 => {
                 let item = self.dice.bytes();
                 if self.dice.below(2) == 0 {
@@ -219,7 +223,32 @@ impl Workload {
             4 => self.counter(),
             5 | 6 => self.waiting(),
             7 => self.collections(),
+            8 => self.election(),
+            9 => self.register(),
             _ => self.context(session),
+        }
+    }
+
+    fn election(&mut self) -> Call {
+        match self.dice.below(5) {
+            0 => call("Election", "campaign", (self.dice.bytes(),)),
+            1 => call("Election", "try_campaign", (self.dice.bytes(),)),
+            2 => call("Election", "observe", (self.dice.below(3),)),
+            _ => call("Election", "resign", (1 + self.dice.below(60),)),
+        }
+    }
+
+    fn register(&mut self) -> Call {
+        let (key, value) = (Bytes(vec![self.dice.below(4) as u8]), self.dice.bytes());
+        let expected = match self.dice.below(3) {
+            0 => Expected::Nothing,
+            _ => Expected::Version(1 + self.dice.below(60)),
+        };
+        match self.dice.below(4) {
+            0 => call("Register", "set", (key, value)),
+            1 => call("Register", "compare_and_set", (key, expected, value)),
+            2 => call("Register", "compare_and_remove", (key, expected)),
+            _ => call("Register", "remove", (key,)),
         }
     }
 
@@ -304,7 +333,7 @@ impl Workload {
 pub(crate) fn check_coverage(seen: &BTreeSet<String>) {
     let methods = "produce consume wait lock try_lock lock_for unlock increment reset add \
         compare_and_set open pass hurry own keep rounds stay leave shelve unshelve browse flip \
-        join part facts forget give census later unset mourn tell create remove";
+        campaign try_campaign observe resign set compare_and_remove remove join part facts forget give census later unset mourn tell create remove";
     let ends = ["failed", "aborted", "cancelled", "trapped", "clean-up failed", "object removed"];
     let others = ["event", "handler failed", "log"];
     let wanted = methods.split_whitespace().chain(ends).chain(others);

@@ -44,7 +44,7 @@ mod tests {
             assert!(module.len() < 40_000, "{name} has {} bytes", module.len());
             names.push(name);
         }
-        assert_eq!(names, ["Barrier", "Counter", "Lock", "Queue"]);
+        assert_eq!(names, ["Barrier", "Counter", "Election", "Lock", "Queue", "Register"]);
     }
 
     #[test]

@@ -6,8 +6,10 @@
 
 mod barrier;
 mod counter;
+mod election;
 mod lock;
 mod queue;
+mod register;
 
 use gesmas_machine::Limits;
 
@@ -36,4 +38,11 @@ pub struct Standard {
 }
 
 /// All of them, by name.
-pub const ALL: [Standard; 4] = [barrier::BARRIER, counter::COUNTER, lock::LOCK, queue::QUEUE];
+pub const ALL: [Standard; 6] = [
+    barrier::BARRIER,
+    counter::COUNTER,
+    election::ELECTION,
+    lock::LOCK,
+    queue::QUEUE,
+    register::REGISTER,
+];
