@@ -1,6 +1,12 @@
 //! The client: endpoints, one connection, and the sessions that share it.
 
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use gesmas_protocol::Bytes;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -22,6 +28,7 @@ const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
 pub struct Client {
     pub(crate) commands: Commands,
     state: watch::Receiver<LinkState>,
+    sent: Arc<AtomicU64>,
 }
 
 impl Client {
@@ -52,6 +59,12 @@ impl Client {
     #[must_use]
     pub fn link(&self) -> watch::Receiver<LinkState> {
         self.state.clone()
+    }
+
+    /// Bytes that the client and its clones have sent so far, greetings and repetitions included.
+    #[must_use]
+    pub fn bytes_sent(&self) -> u64 {
+        self.sent.load(Ordering::Relaxed)
     }
 
     /// Ends the connection of all clones once what was asked for is written. Sessions that are still
@@ -129,8 +142,9 @@ impl ClientBuilder {
         let (sender, commands) = mpsc::unbounded_channel();
         let (states, mut state) = watch::channel(LinkState::Searching(None));
         let Self { endpoints, token, name, patience, classes } = self;
-        let target = Target { endpoints, token, name };
-        let client = Client { commands: Commands(sender), state: state.clone() };
+        let sent = Arc::new(AtomicU64::new(0));
+        let target = Target { endpoints, token, name, sent: sent.clone() };
+        let client = Client { commands: Commands(sender), state: state.clone(), sent };
         for (class, module) in classes {
             client.add_class(&class, module);
         }

@@ -4,7 +4,14 @@
 //! is never waited for to read.
 //! Not here: what the messages mean (`hub.rs`) and when to connect (`driver.rs`).
 
-use std::{io, time::Duration};
+use std::{
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use gesmas_protocol::{
     BODY_MAX, ClientMessage, FrameDecoder, Hello, ServerMessage, VERSION, Welcome,
@@ -35,6 +42,8 @@ pub(crate) struct Connection {
     decoder: FrameDecoder,
     unwritten: Vec<u8>,
     written: usize,
+    /// Bytes that the client has sent in all, on this connection and those before it.
+    sent: Arc<AtomicU64>,
 }
 
 impl Connection {
@@ -43,8 +52,9 @@ impl Connection {
         endpoint: String,
         token: Option<String>,
         client: String,
+        sent: Arc<AtomicU64>,
     ) -> Result<(Self, Welcome), ConnectError> {
-        let greeting = Self::greet(endpoint.clone(), token, client);
+        let greeting = Self::greet(endpoint.clone(), token, client, sent);
         match tokio::time::timeout(GREETING_PATIENCE, greeting).await {
             Ok(result) => result,
             Err(_) => {
@@ -57,6 +67,7 @@ impl Connection {
         endpoint: String,
         token: Option<String>,
         client: String,
+        sent: Arc<AtomicU64>,
     ) -> Result<(Self, Welcome), ConnectError> {
         let network = |error| ConnectError::Network { endpoint: endpoint.clone(), error };
         let stream = TcpStream::connect(endpoint.as_str()).await.map_err(network)?;
@@ -70,6 +81,7 @@ impl Connection {
             decoder: FrameDecoder::new(BODY_MAX),
             unwritten: Vec::new(),
             written: 0,
+            sent,
         };
         let hello = Hello { versions: vec![VERSION], token, client };
         ClientMessage::Hello(hello)
@@ -130,6 +142,7 @@ impl Connection {
             return Err(io::ErrorKind::WriteZero.into());
         }
         self.written += written;
+        self.sent.fetch_add(written as u64, Ordering::Relaxed);
         if self.written == self.unwritten.len() {
             self.unwritten.clear();
             self.written = 0;

@@ -13,6 +13,7 @@
 use std::{
     future::{Future, pending},
     pin::Pin,
+    sync::{Arc, atomic::AtomicU64},
     time::{Duration, Instant},
 };
 
@@ -53,6 +54,8 @@ pub(crate) struct Target {
     pub(crate) endpoints: Vec<String>,
     pub(crate) token: Option<String>,
     pub(crate) name: String,
+    /// Counts the bytes that are sent.
+    pub(crate) sent: Arc<AtomicU64>,
 }
 
 type Attempt = Pin<Box<dyn Future<Output = Result<(Connection, Welcome), ConnectError>> + Send>>;
@@ -188,8 +191,8 @@ impl Driver {
     fn connect(&mut self) {
         let endpoint = self.target.endpoints[self.next].clone();
         self.next = (self.next + 1) % self.target.endpoints.len();
-        let Target { token, name, .. } = self.target.clone();
-        self.link = Link::Connecting(Box::pin(Connection::open(endpoint, token, name)));
+        let Target { token, name, sent, .. } = self.target.clone();
+        self.link = Link::Connecting(Box::pin(Connection::open(endpoint, token, name, sent)));
     }
 
     /// Takes in what arrived and sends what is due.

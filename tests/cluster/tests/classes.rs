@@ -1,5 +1,6 @@
 //! What standard classes promise to programs in Rust, through real replicas: elections and registers.
 
+use gesmas_abi::value::Bytes;
 use gesmas_client::Session;
 use gesmas_cluster_tests::{Cluster, wait};
 use gesmas_election::{ElectionError, ElectionStub};
@@ -56,6 +57,20 @@ async fn only_the_leader_s_token_ends_a_leadership() {
     assert!(matches!(again, Err(StubError::Failed(ElectionError::NotLeader))), "{again:?}");
     let next = election(&second).try_campaign("second".into()).await.expect("a call");
     assert!(next > Some(token), "{next:?} after {token}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_counts_the_bytes_that_it_sends() {
+    let cluster = Cluster::start().await;
+    let client = cluster.client().await;
+    let session = client.session().open().await.expect("a session");
+    let config = RegisterStub::new(session, "config");
+    config.set("warm".into(), "up".into()).await.expect("a call");
+    let before = client.bytes_sent();
+    assert!(before > 0, "there was a greeting");
+    config.set("key".into(), Bytes(vec![7; 10_000])).await.expect("a call");
+    let sent = client.bytes_sent() - before;
+    assert!((10_000..10_500).contains(&sent), "{sent} bytes for a value of 10,000");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
