@@ -41,7 +41,7 @@ impl fmt::Display for Load {
 }
 
 /// The beginning of a measurement.
-pub(super) struct LoadMeter {
+pub struct LoadMeter {
     begin: Instant,
     processes: Vec<u32>,
     busy: Option<u64>,
@@ -51,7 +51,8 @@ pub(super) struct LoadMeter {
 
 impl LoadMeter {
     /// Begins; `children` are counted as this program.
-    pub(super) fn start(children: impl IntoIterator<Item = u32>) -> Self {
+    #[must_use]
+    pub fn start(children: impl IntoIterator<Item = u32>) -> Self {
         let mut processes = vec![std::process::id()];
         processes.extend(children);
         let (busy, stolen) = machine_ticks();
@@ -60,7 +61,8 @@ impl LoadMeter {
     }
 
     /// Ends.
-    pub(super) fn stop(&self) -> Load {
+    #[must_use]
+    pub fn stop(&self) -> Load {
         let seconds = self.begin.elapsed().as_secs_f64();
         let per_second = rustix::param::clock_ticks_per_second() as f64;
         let used = |before: Option<u64>, after: Option<u64>| {

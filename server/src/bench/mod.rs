@@ -12,5 +12,5 @@
 pub mod blocked;
 pub mod cluster;
 pub mod kernel;
-mod load;
-mod sample;
+pub mod load;
+pub mod sample;

@@ -17,7 +17,10 @@ pub struct Spread {
 
 impl Spread {
     /// Sums up rounds.
-    pub(super) fn of(rounds: impl IntoIterator<Item = f64>) -> Self {
+    ///
+    /// # Panics
+    /// When there is none.
+    pub fn of(rounds: impl IntoIterator<Item = f64>) -> Self {
         let mut rounds: Vec<_> = rounds.into_iter().collect();
         assert!(!rounds.is_empty(), "there is at least one round");
         rounds.sort_unstable_by(f64::total_cmp);
@@ -39,7 +42,11 @@ pub struct Latencies {
 
 impl Latencies {
     /// Sums up latencies, nanoseconds.
-    pub(super) fn of(mut nanoseconds: Vec<u64>) -> Self {
+    ///
+    /// # Panics
+    /// When there is none.
+    #[must_use]
+    pub fn of(mut nanoseconds: Vec<u64>) -> Self {
         assert!(!nanoseconds.is_empty(), "there is at least one call");
         nanoseconds.sort_unstable();
         let last = nanoseconds.len() - 1;
