@@ -258,6 +258,10 @@ impl<E: Engine> Replica<E> {
         let Some((snapshot, waiting)) = self.machine.poll_snapshot() else {
             return;
         };
+        if self.has_diverged() {
+            // It was asked for before. What is wrong is out of the way already, and this came after.
+            return;
+        }
         let skipped = u64::from(self.has_planted(PlantedBug::SnapshotSkipsEntry));
         let index = self.applied - waiting as u64 + skipped;
         self.snapshots.since = 0;

@@ -5,7 +5,10 @@
 //! stop; its next life begins with a state from before, or with that of a peer.
 //! Not here: how it finds out (`gesmas::replica`).
 
-use gesmas::replica::Diverged;
+use gesmas::{
+    replica::Diverged,
+    snapshot::{Evidence, Job},
+};
 use gesmas_machine::{RecordName, Step};
 
 use super::{Cluster, process::Process};
@@ -48,6 +51,23 @@ impl Cluster {
         at.miscomputed = true;
         at.wrong = Some(Wrong { index, step });
         self.counts.miscomputations += 1;
+    }
+
+    /// A replica that has set aside what may be wrong writes nothing of it any more.
+    pub(super) fn check_job(&mut self, host: usize, job: &Job) -> Checked {
+        let at = &mut self.hosts[host];
+        match job {
+            Job::Evidence(Evidence { own: Some(_), .. }) => at.set_aside = Some(at.life),
+            Job::Write { index, .. } if at.set_aside == Some(at.life) => {
+                let message = format!(
+                    "replica {} knows that it has diverged, and writes a snapshot at {index}",
+                    host + 1
+                );
+                return Err(Violation::new("divergence", message));
+            }
+            _ => {}
+        }
+        Ok(())
     }
 
     /// A life that begins with a state from before is right.

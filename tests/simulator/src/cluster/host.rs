@@ -44,6 +44,8 @@ pub(super) struct Host {
     pub(super) read_badly: bool,
     /// Its processor has computed wrongly.
     pub(super) miscomputed: bool,
+    /// The life in which it last set aside what may be wrong.
+    pub(super) set_aside: Option<u64>,
     /// Since when its state, or that of its snapshots, may be wrong.
     pub(super) wrong: Option<Wrong>,
 }
@@ -68,6 +70,7 @@ impl Host {
             full: false,
             read_badly: false,
             miscomputed: false,
+            set_aside: None,
             wrong: None,
         }
     }

@@ -331,6 +331,7 @@ impl Cluster {
             }
         }
         for job in out.jobs {
+            self.check_job(host, &job)?;
             let at = &mut self.hosts[host];
             at.jobs_until = at.jobs_until.max(now) + self.prng.between(1, 60) * MILLISECOND;
             let (at, life) = (at.jobs_until, at.life);
@@ -344,10 +345,11 @@ impl Cluster {
         Ok(())
     }
 
-    /// A job with a snapshot's file is done. After a crash of its replica it may have been.
+    /// A job with a snapshot's file is done. After a crash of its replica it may have been, but not
+    /// beside the next life.
     fn job(&mut self, host: usize, life: u64, job: Job) {
         let lives = self.hosts[host].life == life;
-        if !lives && self.prng.permille(500) {
+        if !lives && (self.hosts[host].process.is_some() || self.prng.permille(500)) {
             return;
         }
         if self.hosts[host].wrong.is_some() && matches!(job, Job::Read { .. }) {
