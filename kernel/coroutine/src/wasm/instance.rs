@@ -1,8 +1,8 @@
 //! Instances: made, or kept from a body that has returned and made like new.
 //!
 //! Invariants: an instance is kept only if its body returned by itself and its memory did not grow,
-//! and only of code that can be renewed (`renewal.rs`); what is kept is bounded, for each code and in
-//! all. So a body runs in an instance in which, for all it can tell, nothing ever ran.
+//! and only of code that can be renewed (`renewal.rs`); what is kept is bounded. So a body runs in an
+//! instance in which, for all it can tell, nothing ever ran.
 
 use std::collections::BTreeMap;
 
@@ -14,11 +14,9 @@ use super::{Compiled, host::Guest};
 /// The largest memory that is renewed, bytes: comparing more costs more than a new instance.
 pub(super) const RENEWED_BYTES: usize = 128 << 10;
 
-/// Instances that are kept of one code: as many as end before the next one starts.
-const KEPT_OF_CODE: usize = 2;
-
-/// Instances that are kept in all.
-const KEPT: usize = 64;
+/// Instances that are kept in all, each with [`RENEWED_BYTES`] at most: as many as a crowd leaves that
+/// was blocked and is let go at once, since the next crowd needs as many.
+const KEPT: usize = 256;
 
 /// Bytes of a memory that are looked at at once.
 const PAGE: usize = 4 << 10;
@@ -140,17 +138,17 @@ impl Kept {
         Some(idle)
     }
 
-    /// Keeps one, unless there are enough of its code.
+    /// Keeps one, unless there are enough, some of them of its code.
     pub(super) fn add(&mut self, hash: CodeHash, idle: Idle) {
         if self.count == KEPT {
+            if self.by_code.get(&hash).is_some_and(|of_code| !of_code.is_empty()) {
+                return;
+            }
             // Of which code some will be wanted next, nobody knows.
             self.clear();
         }
-        let of_code = self.by_code.entry(hash).or_default();
-        if of_code.len() < KEPT_OF_CODE {
-            of_code.push(idle);
-            self.count += 1;
-        }
+        self.by_code.entry(hash).or_default().push(idle);
+        self.count += 1;
     }
 
     /// How many there are; each has a slot of the pool.
