@@ -449,6 +449,11 @@ impl Log {
         self.instance(instance).map_or(0, InstanceState::end)
     }
 
+    /// One past the last entry of an instance before the first that is not durable yet.
+    pub fn durable_end(&self, instance: Instance) -> u64 {
+        self.state.placed_end(instance)
+    }
+
     /// The index of the first entry of an instance that is kept.
     pub fn first(&self, instance: Instance) -> u64 {
         self.instance(instance).map_or(0, InstanceState::first)

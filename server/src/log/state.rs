@@ -205,6 +205,13 @@ impl State {
         state.first = state.first.max(before);
     }
 
+    /// One past the last entry before the first whose bytes are in no file yet.
+    pub(crate) fn placed_end(&self, instance: Instance) -> u64 {
+        let end = self.get(instance).map_or(0, InstanceState::end);
+        let own = self.unplaced.iter().filter(|(of, _)| *of == instance);
+        own.map(|(_, index)| *index).fold(end, u64::min)
+    }
+
     /// Tells the entries of the turn where their record went, then evicts the oldest ones.
     pub(crate) fn place(&mut self, record: Place) {
         for (instance, index) in std::mem::take(&mut self.unplaced) {

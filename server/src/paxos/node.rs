@@ -340,6 +340,11 @@ impl Node {
         self.paxos.get_accepted_idx() as u64
     }
 
+    /// One past the last entry in this node's log before the first that is not durable yet.
+    pub fn durable_index(&self) -> u64 {
+        lock(&self.log).durable_end(self.config.instance())
+    }
+
     /// Index of the first entry that this node's log has.
     pub fn first_index(&self) -> u64 {
         lock(&self.log).first(self.config.instance())

@@ -1,13 +1,12 @@
 //! What is decided reaches the machine, and what the machine does reaches the outputs.
 //!
-//! Invariants: entries are handed over in order, each once; reads are served only when everything
-//! that is known to be decided is applied.
+//! Invariants: entries are handed over in order, each once; a read is served only when everything below
+//! its read point is applied.
 //! Not here: what comes before an entry is decided (`mod.rs`, `leadership.rs`).
 
 use gesmas_machine::{Effect, Engine, LogEntry, Progress, Refusal};
 
 use super::{Output, Replica, ReplicaError};
-use crate::paxos;
 
 /// Entries handed to the machine that it has not begun; more wait in the log.
 const BACKLOG: usize = 64;
@@ -15,11 +14,34 @@ const BACKLOG: usize = 64;
 const READ_BYTES: u64 = 8 << 20;
 
 impl<E: Engine> Replica<E> {
-    /// Lets the machine work for about `budget` segments, and serves reads when it is idle.
+    /// Lets the machine work for about `budget` segments, hands it what is decided when it is idle, and
+    /// serves reads when it is idle then.
     ///
     /// # Errors
     /// When the replica must stop.
     pub fn apply(&mut self, budget: u32) -> Result<Progress, ReplicaError> {
+        let progress = self.run_machine(budget);
+        if progress == Progress::Idle {
+            self.take_decided()?;
+            if !self.machine.is_idle() {
+                return Ok(Progress::More);
+            }
+            self.serve_reads();
+        }
+        Ok(progress)
+    }
+
+    /// Lets the machine work for about `budget` segments on what it has, and serves reads when it is
+    /// idle: what may be done while the log is made durable.
+    pub fn work(&mut self, budget: u32) -> Progress {
+        let progress = self.run_machine(budget);
+        if progress == Progress::Idle {
+            self.serve_reads();
+        }
+        progress
+    }
+
+    fn run_machine(&mut self, budget: u32) -> Progress {
         let progress = self.machine.run(budget);
         self.snapshot_if_due();
         while let Some(effect) = self.machine.poll_effect() {
@@ -32,33 +54,28 @@ impl<E: Engine> Replica<E> {
                 self.outputs.push_back(Output::Effect(effect));
             }
         }
-        if progress == Progress::Idle {
-            self.take_decided()?;
-            if self.machine.is_idle() {
-                if !self.snapshots.is_starving() && !self.has_diverged() {
-                    self.serve_reads();
-                }
-                return Ok(Progress::Idle);
-            }
-            return Ok(Progress::More);
-        }
-        Ok(progress)
+        progress
     }
 
     /// Hands the machine what was decided by what this turn has heard, before the turn ends: replies to
-    /// it need not wait for the sync of what is ordered next. Not if something of this turn has to
-    /// become durable first. [`Replica::apply`] comes after it.
+    /// it need not wait for the sync of what is ordered next. Only entries that were durable here
+    /// before: those of this turn wait for its end. [`Replica::work`] or [`Replica::apply`] comes after
+    /// it.
     ///
     /// # Errors
     /// When the replica must stop.
     pub fn take_decided_early(&mut self) -> Result<(), ReplicaError> {
-        if self.stands_still() || paxos::needs_sync(&self.log) {
+        if self.stands_still() {
             return Ok(());
         }
-        self.take_decided()
+        self.take_decided_below(self.node.durable_index())
     }
 
+    /// Everything that was handed to the machine is applied.
     fn serve_reads(&mut self) {
+        if self.snapshots.is_starving() || self.has_diverged() {
+            return;
+        }
         for (id, question) in self.local_reads.take_ready(self.applied) {
             if self.machine.step() < question.seen {
                 self.local_reads.put_back(id, question);
@@ -78,12 +95,17 @@ impl<E: Engine> Replica<E> {
 
     /// Hands decided entries to the machine while it has room.
     pub(super) fn take_decided(&mut self) -> Result<(), ReplicaError> {
+        self.take_decided_below(u64::MAX)
+    }
+
+    fn take_decided_below(&mut self, end: u64) -> Result<(), ReplicaError> {
         // What is decided in a turn that is not durable yet waits for the end of the turn.
         if self.snapshots.is_starving() || self.standstill.is_unfinished() {
             return Ok(());
         }
         while self.machine.backlog() < BACKLOG {
-            let entries = self.node.read_decided(self.applied, BACKLOG, READ_BYTES)?;
+            let most = end.saturating_sub(self.applied).min(BACKLOG as u64) as usize;
+            let entries = self.node.read_decided(self.applied, most, READ_BYTES)?;
             if entries.is_empty() {
                 break;
             }

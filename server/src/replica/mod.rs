@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! handle_* ─► outstanding ─► leader's queue ─► batch ─► node ─► log
-//! finish_turn: append, early messages, one sync, late messages, decided entries ─► machine
-//! apply: machine runs in slices ─► effects, reads ─► poll_output
+//! close_turn: append, early messages ─► one sync, and work ─► open_turn: late messages, decided entries
+//! apply, work: machine runs in slices ─► effects, reads ─► poll_output
 //! ```
 //!
 //! Commands, peers' frames, ticks and the clocks' readings go in; frames for peers, effects and
@@ -26,6 +26,7 @@ mod queue;
 mod reads;
 mod snapshots;
 mod standstill;
+mod turn;
 
 use std::collections::VecDeque;
 
@@ -405,46 +406,6 @@ impl<E: Engine> Replica<E> {
         self.outstanding.add(Command::Compiled { replica, code, failure });
     }
 
-    /// Ends the turn: orders what waits, makes the log durable, sends, and hands decided entries to
-    /// the machine. `send` gets the frames in order.
-    ///
-    /// # Errors
-    /// When the replica must stop.
-    pub fn finish_turn(&mut self, send: &mut dyn FnMut(u64, Bytes)) -> Result<(), ReplicaError> {
-        if self.stands_still() {
-            return Ok(());
-        }
-        self.begin_to_finish_turn(send)?;
-        if !self.sync()? {
-            self.standstill.leave_unfinished();
-            return Ok(());
-        }
-        for (peer, message) in std::mem::take(&mut self.late_outgoing) {
-            send(peer, peer::encode(&self.node, peer, &message));
-        }
-        let late = self.node.take_late_messages();
-        self.send_paxos(late, send);
-        self.stand_still_if_full();
-        self.take_decided()
-    }
-
-    /// What comes before the log is made durable.
-    fn begin_to_finish_turn(
-        &mut self,
-        send: &mut dyn FnMut(u64, Bytes),
-    ) -> Result<(), ReplicaError> {
-        self.follow_leader();
-        self.dispatch_outstanding();
-        self.dispatch_reads();
-        self.lead()?;
-        let early = self.node.take_early_messages();
-        self.send_paxos(early, send);
-        for (peer, message) in std::mem::take(&mut self.outgoing) {
-            send(peer, peer::encode(&self.node, peer, &message));
-        }
-        Ok(())
-    }
-
     /// The next output.
     pub fn poll_output(&mut self) -> Option<Output> {
         self.outputs.pop_front()
@@ -478,25 +439,6 @@ impl<E: Engine> Replica<E> {
     /// Whether this replica leads and orders.
     pub fn is_leading(&self) -> bool {
         self.leadership.is_leading()
-    }
-
-    fn send_paxos(
-        &mut self,
-        messages: Vec<paxos::PeerPaxosMessage>,
-        send: &mut dyn FnMut(u64, Bytes),
-    ) {
-        for message in messages {
-            let to = message.to();
-            match peer::encode_paxos(message) {
-                Ok(body) => send(to, body),
-                // What it lacks does not fit into a frame: it has to catch up by a snapshot.
-                Err(error) => {
-                    tracing::info!(replica = to, %error, "a peer gets a snapshot instead");
-                    self.snapshots.want_if_long_ago();
-                    self.peer_is_behind(to);
-                }
-            }
-        }
     }
 
     fn peers(&self) -> Vec<u64> {

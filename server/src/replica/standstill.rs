@@ -69,14 +69,23 @@ impl<E: Engine> Replica<E> {
         Some(done)
     }
 
-    /// Makes the turn durable. False when there is no room for it.
-    pub(super) fn sync(&mut self) -> Result<bool, ReplicaError> {
-        let unsynced = self.has_planted(PlantedBug::AcknowledgedBeforeSync)
-            && !(self.now.monotonic / 20_000_000).is_multiple_of(16);
-        if unsynced {
-            return Ok(true);
-        }
-        match paxos::sync(&self.log) {
+    /// Makes the turn durable.
+    pub(super) fn sync(&self) -> Result<(), LogError> {
+        if self.forgets_to_sync() { Ok(()) } else { paxos::sync(&self.log) }
+    }
+
+    /// Whether a planted bug leaves a sync out.
+    pub(super) fn forgets_to_sync(&self) -> bool {
+        self.has_planted(PlantedBug::AcknowledgedBeforeSync)
+            && !(self.now.monotonic / 20_000_000).is_multiple_of(16)
+    }
+
+    /// Whether there was room to make the turn durable; stands still if not.
+    pub(super) fn found_room(
+        &mut self,
+        synced: Result<(), LogError>,
+    ) -> Result<bool, ReplicaError> {
+        match synced {
             Ok(()) => Ok(true),
             Err(error @ LogError::NoRoom { .. }) => {
                 self.stand_still(&error.to_string());
@@ -119,7 +128,8 @@ impl<E: Engine> Replica<E> {
         if !self.standstill.unfinished {
             self.compact_log()?;
         }
-        if !self.sync()? || !paxos::make_room(&self.log)? {
+        let synced = self.sync();
+        if !self.found_room(synced)? || !paxos::make_room(&self.log)? {
             return Ok(false);
         }
         if std::mem::take(&mut self.standstill.unfinished) {

@@ -1,9 +1,10 @@
 //! The driver: the task that owns the core of a replica, on a thread that it shares with the sockets.
 //!
-//! A turn: take inputs, hand them to the core, let the kernel work a slice on what is decided by now,
-//! send what came out, finish the turn (one fsync), and once more for what that has decided. Between
-//! turns the sockets get the thread: all that has arrived is then taken in one turn. It sleeps only
-//! when there is no input and the kernel is idle.
+//! A turn: take inputs, hand them to the core, send what it orders, make the log durable (one fsync)
+//! while the kernel works a slice on what is decided by now, send what came out, and once more for what
+//! that has decided. Between turns, and while another thread makes the log durable, the sockets get the
+//! thread: all that has arrived is then taken in one turn. It sleeps only when there is no input and
+//! the kernel is idle.
 //! What inputs mean is beside: `sessions.rs`, `requests.rs`; what comes out: `outputs.rs`.
 //! Invariants: whatever stops the core stops the process; a client gets nothing that is not
 //! durable, since effects come of decided entries only.
@@ -24,11 +25,17 @@ use super::{
     outbox::{Outbox, Refused},
     peers,
     router::Router,
+    syncer::Syncer,
 };
-use crate::replica::{ReadId, Replica, ReplicaError};
+use crate::{
+    paxos,
+    replica::{ReadId, Replica, ReplicaError},
+};
 
 /// Inputs taken in one turn: enough to fill a batch, few enough to keep heartbeats coming.
 const TURN_INPUTS: usize = 1_024;
+/// A turn of so many inputs does not come alone: sockets are read while its log is made durable.
+const MANY_INPUTS: usize = 8;
 
 /// What clients of a replica that stands still are told.
 const DISK_FULL: &str = "the replica's disk is full";
@@ -67,6 +74,7 @@ pub(super) struct Driver {
     pub(super) router: Router,
     pub(super) compiler: CompilerQueue,
     keeper: Keeper,
+    syncer: Syncer,
     links: BTreeMap<u64, Link>,
     pub(super) waiting: BTreeMap<ReadId, Waiting>,
     next_read: u64,
@@ -84,12 +92,25 @@ pub(super) struct Driver {
     leading: watch::Sender<bool>,
 }
 
+/// Sends a frame to a peer, if it is connected.
+fn send(links: &mut BTreeMap<u64, Link>, peer: u64, frame: &Bytes) {
+    let link = links.entry(peer).or_default();
+    let Some(outbox) = &link.outbox else { return };
+    match outbox.add(|bytes| peers::append(frame, bytes)) {
+        Ok(()) => outbox.flush(),
+        // A frame that does not fit ends the connection: no gap goes unnoticed.
+        Err(Refused) => link.outbox = None,
+    }
+}
+
 impl Driver {
+    #[expect(clippy::too_many_arguments, reason = "each is a part of its own")]
     pub(super) fn new(
         replica: Replica<WasmEngine>,
         clock: HostClock,
         compiler: CompilerQueue,
         keeper: Keeper,
+        syncer: Syncer,
         slice: u32,
         leading: watch::Sender<bool>,
     ) -> Self {
@@ -99,6 +120,7 @@ impl Driver {
             router: Router::default(),
             compiler,
             keeper,
+            syncer,
             links: BTreeMap::new(),
             waiting: BTreeMap::new(),
             next_read: 1,
@@ -126,7 +148,7 @@ impl Driver {
             } else if inputs.recv_many(&mut taken, TURN_INPUTS).await == 0 {
                 return Ok(());
             }
-            match self.turn(&mut taken)? {
+            match self.turn(&mut taken).await? {
                 Some(more) => progress = more,
                 None => return Ok(()),
             }
@@ -135,10 +157,11 @@ impl Driver {
     }
 
     /// Takes inputs and does what follows from them. None when it is told to stop.
-    fn turn(&mut self, inputs: &mut Vec<Input>) -> Result<Option<Progress>, ReplicaError> {
+    async fn turn(&mut self, inputs: &mut Vec<Input>) -> Result<Option<Progress>, ReplicaError> {
         self.replica.handle_time(self.clock.now());
         self.turns += 1;
         self.inputs += inputs.len() as u64;
+        let busy = inputs.len() >= MANY_INPUTS;
         for input in inputs.drain(..) {
             if matches!(input, Input::Stop) {
                 self.router.say_goodbye("the replica is stopping");
@@ -147,37 +170,54 @@ impl Driver {
             self.handle(input)?;
         }
         self.replica.take_decided_early()?;
-        self.replica.apply(self.slice)?;
-        self.route_outputs();
-        self.router.flush();
-        self.finish_turn()?;
+        self.finish_turn(busy).await?;
         let progress = self.replica.apply(self.slice)?;
-        self.route_outputs();
-        self.router.flush();
+        self.put_out();
         // What the kernel did may let the core order or send more.
-        self.finish_turn()?;
+        self.finish_turn(false).await?;
         self.mind_standstill();
         self.router.flush();
         Ok(Some(progress))
     }
 
-    fn finish_turn(&mut self) -> Result<(), ReplicaError> {
+    /// Sends what the core orders, and makes the log durable while the kernel works on what it has.
+    async fn finish_turn(&mut self, busy: bool) -> Result<(), ReplicaError> {
         let links = &mut self.links;
-        self.replica.finish_turn(&mut |peer, frame| {
-            let link = links.entry(peer).or_default();
-            let Some(outbox) = &link.outbox else { return };
-            match outbox.add(|bytes| peers::append(&frame, bytes)) {
-                Ok(()) => outbox.flush(),
-                // A frame that does not fit ends the connection: no gap goes unnoticed.
-                Err(Refused) => link.outbox = None,
+        let closed = self.replica.close_turn(&mut |peer, frame| send(links, peer, &frame))?;
+        let unsynced = self.replica.unsynced_log().filter(|_| closed);
+        let alone = !busy && self.replica.machine().is_idle();
+        let synced = match unsynced {
+            Some(log) if alone => paxos::sync(&log),
+            Some(log) => {
+                let done = self.syncer.begin(log);
+                self.work();
+                done.await.expect("the thread that makes the log durable does not panic")
             }
-        })?;
+            None => {
+                self.work();
+                Ok(())
+            }
+        };
+        if closed {
+            let links = &mut self.links;
+            self.replica.open_turn(synced, &mut |peer, frame| send(links, peer, &frame))?;
+        }
         while let Some(job) = self.replica.poll_job() {
             self.keeper.add(job);
         }
         let leads = self.replica.is_leading() && !self.replica.turns_away();
         self.leading.send_if_modified(|leading| std::mem::replace(leading, leads) != leads);
         Ok(())
+    }
+
+    fn work(&mut self) {
+        self.replica.work(self.slice);
+        self.put_out();
+    }
+
+    fn put_out(&mut self) {
+        self.route_outputs();
+        self.router.flush();
     }
 
     fn handle(&mut self, input: Input) -> Result<(), ReplicaError> {

@@ -30,6 +30,7 @@ mod requests;
 mod router;
 mod serve;
 mod sessions;
+mod syncer;
 
 pub use self::{
     config::{

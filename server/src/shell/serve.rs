@@ -33,6 +33,7 @@ use super::{
     input::{HostClock, Input},
     keeper::Keeper,
     peers,
+    syncer::Syncer,
 };
 use crate::{
     log::{
@@ -190,7 +191,10 @@ pub async fn start(config: &Config) -> Result<Server, ServeError> {
     let others: Vec<_> = others.map(|member| (member.replica, member.peers)).collect();
 
     let (leading_sender, leading) = watch::channel(false);
-    let driver = Driver::new(replica, clock, compiler, keeper, config.kernel.slice, leading_sender);
+    let syncer =
+        Syncer::start().map_err(|error| ServeError::Folder { path: config.data.clone(), error })?;
+    let slice = config.kernel.slice;
+    let driver = Driver::new(replica, clock, compiler, keeper, syncer, slice, leading_sender);
     let (ended_sender, ended) = watch::channel(false);
     let (period, ticks) = (config.tick(), sender.clone());
     let run = async move {

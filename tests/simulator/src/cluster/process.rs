@@ -80,6 +80,19 @@ pub(super) struct Turn {
     pub(super) reconnect: bool,
 }
 
+/// Puts frames on their connections.
+fn sender<'a>(
+    outgoing: &'a [Option<u64>],
+    frames: &'a mut Vec<(u64, u64, Bytes)>,
+) -> impl FnMut(u64, Bytes) + 'a {
+    |peer, frame| {
+        let at = usize::try_from(peer).expect("ids are small");
+        if let Some(connection) = outgoing[at] {
+            frames.push((peer, connection, frame));
+        }
+    }
+}
+
 /// Workarounds of the node that a plant leaves on.
 fn workarounds(plant: Option<Plant>) -> Workarounds {
     let all = Workarounds::ALL;
@@ -182,10 +195,8 @@ impl Process {
             self.handle(input, history, out)?;
         }
         self.replica.take_decided_early()?;
-        self.work(history)?;
-        self.route(out);
         self.finish_turn(history, out)?;
-        let progress = self.work(history)?;
+        let progress = self.work(history, true)?;
         self.route(out);
         self.finish_turn(history, out)?;
         out.reconnect = self.replica.take_reconnect();
@@ -193,14 +204,18 @@ impl Process {
         Ok(())
     }
 
+    /// As the shell does: the machine works while the log is made durable.
     fn finish_turn(&mut self, history: &mut History, out: &mut Turn) -> Result<(), Stop> {
-        let outgoing = &self.outgoing;
-        self.replica.finish_turn(&mut |peer, frame| {
-            let at = usize::try_from(peer).expect("ids are small");
-            if let Some(connection) = outgoing[at] {
-                out.frames.push((peer, connection, frame));
-            }
-        })?;
+        let closed = self.replica.close_turn(&mut sender(&self.outgoing, &mut out.frames))?;
+        let unsynced = self.replica.unsynced_log().filter(|_| closed);
+        if unsynced.is_none() || !self.replica.machine().is_idle() {
+            self.work(history, false)?;
+            self.route(out);
+        }
+        let synced = unsynced.map_or(Ok(()), |log| paxos::sync(&log));
+        if closed {
+            self.replica.open_turn(synced, &mut sender(&self.outgoing, &mut out.frames))?;
+        }
         while let Some(job) = self.replica.poll_job() {
             out.jobs.push(job);
         }
@@ -221,10 +236,11 @@ impl Process {
         }
     }
 
-    /// Lets the kernel work piece by piece, and compares its state after each.
-    fn work(&mut self, history: &mut History) -> Result<Progress, Stop> {
+    /// Lets the kernel work piece by piece, and compares its state after each. Between two turns it is
+    /// handed what was decided.
+    fn work(&mut self, history: &mut History, between: bool) -> Result<Progress, Stop> {
         if self.wrong {
-            return Ok(self.replica.apply(u32::try_from(self.slice).unwrap_or(u32::MAX))?);
+            return self.put_out(u32::try_from(self.slice).unwrap_or(u32::MAX), between);
         }
         let mut idle = false;
         for _ in 0..self.slice {
@@ -244,7 +260,11 @@ impl Process {
             }
         }
         // The core takes the effects; it takes entries and serves reads when nothing is left to do.
-        Ok(self.replica.apply(u32::from(idle))?)
+        self.put_out(u32::from(idle), between)
+    }
+
+    fn put_out(&mut self, budget: u32, between: bool) -> Result<Progress, Stop> {
+        Ok(if between { self.replica.apply(budget)? } else { self.replica.work(budget) })
     }
 
     /// A number that stands for the state of the machine.
