@@ -260,6 +260,12 @@ impl Node {
         Ok(())
     }
 
+    /// Tries to lead, above whatever this node has promised: for whoever knows that the leader is gone.
+    pub fn take_lead(&mut self) -> Result<(), NodeError> {
+        self.begin_input()?;
+        self.run(OmniPaxos::try_become_leader)
+    }
+
     /// The connection with a member was made anew, and messages may have been lost, in either
     /// direction. Both ends must call this, before they handle a message of the new connection.
     pub fn reconnected(&mut self, peer: u64) -> Result<(), NodeError> {

@@ -26,6 +26,7 @@ mod queue;
 mod reads;
 mod snapshots;
 mod standstill;
+mod takeover;
 mod turn;
 
 use std::collections::VecDeque;
@@ -46,6 +47,7 @@ use self::{
     reads::{LocalReads, ReadPoints},
     snapshots::Snapshots,
     standstill::Standstill,
+    takeover::Takeover,
 };
 pub use self::{
     clock::Moment,
@@ -181,6 +183,7 @@ pub struct Replica<E> {
     snapshots: Snapshots,
     admission: Admission,
     standstill: Standstill,
+    takeover: Takeover,
     divergence: Divergence,
     outgoing: Vec<(u64, PeerMessage)>,
     /// Messages that wait until the log is durable.
@@ -231,6 +234,7 @@ impl<E: Engine> Replica<E> {
             snapshots,
             admission,
             standstill: Standstill::default(),
+            takeover: Takeover::default(),
             divergence: Divergence::default(),
             outgoing: Vec::new(),
             late_outgoing: Vec::new(),
@@ -264,6 +268,7 @@ impl<E: Engine> Replica<E> {
         }
         self.divergence_tick()?;
         self.node.tick()?;
+        self.takeover_tick()?;
         if !self.has_planted(PlantedBug::StalledLeaderExpires) {
             self.liveness.tick(self.now.monotonic, self.majority());
         }

@@ -250,6 +250,7 @@ fn counters(replica: &Replica<WasmEngine>, counts: &[(&'static str, u64)]) -> Ve
         ("snapshot_bytes", snapshots.bytes),
         ("stands_still", u64::from(replica.stands_still())),
         ("standstills", replica.standstills()),
+        ("takeovers", replica.takeovers()),
         ("agreed_step", replica.machine().agreed_step().map_or(0, |step| step.0)),
         ("divergences", replica.divergences()),
     ];

@@ -244,6 +244,7 @@ impl Driver {
                 (link.connection, link.held) = (connection, Some(held));
                 self.replica.handle_reconnected(peer)?;
             }
+            Input::PeerGone(peer) => self.replica.handle_gone(peer)?,
             Input::Peer { peer, connection, body } => self.peer_frame(peer, connection, body)?,
             Input::Compiled(done) => self.compiled(done),
             Input::SnapshotDone(done) => self.replica.handle_done(done)?,

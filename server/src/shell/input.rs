@@ -42,6 +42,8 @@ pub(super) enum Input {
         /// Dropping it ends the connection.
         held: oneshot::Sender<()>,
     },
+    /// A peer's host says that nobody listens there.
+    PeerGone(u64),
     /// A peer sent a frame.
     Peer { peer: u64, connection: u64, body: Bytes },
     /// A job with a snapshot's file has ended.

@@ -4,6 +4,7 @@
 //! those it accepted. So a link has one direction, in which frames keep their order. When a
 //! connection is made anew, both ends tell the core, before anything of it counts, since frames may
 //! have been lost.
+//! The core hears when a peer's process is gone: its host answers, and nobody listens.
 //! A frame is length (4), CRC32C of the body (4), body. A connection begins with a greeting that
 //! names cluster, format, sender and receiver.
 //! Not here: what frames hold (`replica/peer.rs`).
@@ -15,7 +16,7 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use bytes::Bytes;
@@ -49,6 +50,9 @@ const DIAL_TIMEOUT: Duration = Duration::from_secs(1);
 const SILENCE_MAX: Duration = Duration::from_secs(2);
 /// Pause before a peer is dialled again.
 const REDIAL: Duration = Duration::from_millis(50);
+/// The same after a connection that stood for longer than that: a process that is gone stops listening a moment
+/// after its connections end, and should it be the leader, that is to be known soon.
+const REDIAL_SOON: Duration = Duration::from_millis(5);
 /// A peer that takes nothing for so long is given up; the system notices one that is gone before.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Bytes read at once.
@@ -77,21 +81,36 @@ fn greeting(cluster: u128, from: u64, to: u64) -> [u8; GREETING_BYTES] {
 
 /// Keeps a connection to a peer until the task is dropped.
 pub(super) async fn dial(own: Identity, peer: u64, address: SocketAddr) {
+    // Whether the driver knows that nobody listens there.
+    let mut told = false;
     loop {
+        let mut pause = REDIAL;
         match connect(&own, peer, address).await {
             Ok(stream) => {
+                told = false;
                 let (reader, writer) = stream.into_split();
                 let (outbox, rest) = outbox::outbox(writer, own.output_bytes);
                 if own.inputs.send(Input::PeerUp { peer, outbox }).await.is_err() {
                     return;
                 }
+                let begin = Instant::now();
                 let ended = hold(reader, rest).await;
                 tracing::info!(peer, ?ended, "the connection to a peer ended");
+                if begin.elapsed() > REDIAL {
+                    pause = REDIAL_SOON;
+                }
             }
-            Err(error) => tracing::debug!(peer, %error, "a peer cannot be reached"),
+            Err(error) => {
+                tracing::debug!(peer, %error, "a peer cannot be reached");
+                let gone = error.kind() == io::ErrorKind::ConnectionRefused && !told;
+                told |= gone;
+                if gone && own.inputs.send(Input::PeerGone(peer)).await.is_err() {
+                    return;
+                }
+            }
         }
         // Not a wait for a condition: a peer that is down is not to be flooded with attempts.
-        tokio::time::sleep(REDIAL).await;
+        tokio::time::sleep(pause).await;
     }
 }
 

@@ -155,6 +155,8 @@ counts! {
     full_disks,
     /// Replicas that stood still for that.
     standstills,
+    /// Replicas that took over from a leader whose process was gone.
+    takeovers,
     /// Disks that were lost.
     lost_disks,
     /// Bits of logs that flipped.
@@ -212,7 +214,7 @@ counts! {
 }
 
 /// Rare events that many runs together must have seen, each at least once.
-pub const MARKS: [&str; 23] = [
+pub const MARKS: [&str; 24] = [
     "ordered_by_two_leaders",
     "cancels_beside_grants",
     "undone_segments",
@@ -232,6 +234,7 @@ pub const MARKS: [&str; 23] = [
     "divergences",
     "divergences_named",
     "standstills",
+    "takeovers",
     "crashes_in_turn",
     "power_cuts",
     "expired_sessions",

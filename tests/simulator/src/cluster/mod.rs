@@ -311,6 +311,7 @@ impl Cluster {
             self.pump(host, to);
         }
         self.trace.tell(now, || format!("turn of {}: {}", host + 1, self.hosts[host].standing()));
+        self.counts.takeovers += out.takeovers;
         if out.reconnect {
             self.counts.standstills += 1;
             for other in 0..self.hosts.len() {

@@ -41,6 +41,7 @@ pub(super) enum Input {
     Client(Connection, Ask),
     PeerUp { peer: u64, connection: u64 },
     PeerConnected { peer: u64, connection: u64 },
+    PeerGone(u64),
     Peer { peer: u64, connection: u64, frame: Bytes },
     Compiled(CodeHash),
     SnapshotDone(Done),
@@ -78,6 +79,8 @@ pub(super) struct Turn {
     pub(super) more: bool,
     /// Connections with peers are to be made anew.
     pub(super) reconnect: bool,
+    /// Leaders that it took over from.
+    pub(super) takeovers: u64,
 }
 
 /// Puts frames on their connections.
@@ -190,6 +193,7 @@ impl Process {
         out: &mut Turn,
     ) -> Result<(), Stop> {
         self.replica.handle_time(now);
+        let takeovers = self.replica.takeovers();
         for _ in 0..TURN_INPUTS {
             let Some(input) = self.inbox.pop_front() else { break };
             self.handle(input, history, out)?;
@@ -200,6 +204,7 @@ impl Process {
         self.route(out);
         self.finish_turn(history, out)?;
         out.reconnect = self.replica.take_reconnect();
+        out.takeovers = self.replica.takeovers() - takeovers;
         out.more = progress == Progress::More || !self.inbox.is_empty();
         Ok(())
     }
@@ -292,6 +297,7 @@ impl Process {
                 self.note_installed(before, history);
             }
             Input::Client(connection, ask) => self.ask(connection, ask, out),
+            Input::PeerGone(peer) => self.replica.handle_gone(peer)?,
             Input::PeerUp { peer, connection } => {
                 self.outgoing[index(peer)] = Some(connection);
                 self.replica.handle_reconnected(peer)?;

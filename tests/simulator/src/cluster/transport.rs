@@ -20,9 +20,13 @@ impl Cluster {
         let again = self.prng.between(30, 80) * MILLISECOND;
         self.schedule.after(again, Event::Dial { from, to });
         let link = &self.links[from][to];
-        let both_run = self.hosts[from].process.is_some() && self.hosts[to].process.is_some();
-        if link.is_connected() || link.forbidden || link.held || !both_run {
+        let closed = link.forbidden || link.held || self.hosts[from].process.is_none();
+        if link.is_connected() || closed {
             return;
+        }
+        if self.hosts[to].process.is_none() {
+            // The host is up, whatever became of the process: it refuses.
+            return self.input(from, Input::PeerGone(to as u64 + 1));
         }
         self.next_connection += 1;
         let connection = self.next_connection;
