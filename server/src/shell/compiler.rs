@@ -122,7 +122,8 @@ impl Worker {
         }
         let program = std::env::current_exe().map_err(|error| error.to_string())?;
         let mut command = Command::new(program);
-        command.arg(CHILD_COMMAND).env_clear();
+        // Its address space is limited, so the allocator must not reserve any in advance.
+        command.arg(CHILD_COMMAND).env_clear().env("MIMALLOC_ARENA_RESERVE", "0");
         let artifact = compile_in_child(&mut command, module, self.limits)
             .map_err(|error| error.to_string())?;
         if let Err(error) = self.cache.store(code, &artifact) {

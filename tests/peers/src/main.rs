@@ -18,6 +18,10 @@ use clap::Parser;
 
 use crate::rows::Kind;
 
+/// That of the product, whose replicas are processes of this program.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Measures gesmas beside ZooKeeper, etcd and redis, which Debian's packages zookeeper,
 /// openjdk-17-jre-headless, etcd-server and redis-server provide.
 #[derive(Debug, Parser)]
