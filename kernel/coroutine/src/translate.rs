@@ -158,7 +158,8 @@ pub(crate) fn response(answer: &Answer) -> Vec<u8> {
         Answer::P(answer) => p(*answer),
         Answer::Owners(owners) => Response::Owners(owners.iter().map(owner).collect()),
     };
-    let mut bytes = Vec::new();
+    // Most are short, and would grow to this in steps.
+    let mut bytes = Vec::with_capacity(32);
     response.encode(&mut bytes);
     bytes
 }

@@ -139,7 +139,8 @@ pub(super) async fn run(args: &BenchArgs, output: Output) -> Result<(), Failure>
                 EngineName::Wasm => kernel::EngineKind::Wasm,
                 EngineName::Native => kernel::EngineKind::Native,
             });
-            let options = kernel::Options { rounds: size(rounds), calls: size(calls), engine };
+            let (rounds, calls) = (size(rounds), size(calls));
+            let options = kernel::Options { rounds, calls, engine, allocations: None };
             // It is work of this one thread, and nobody else uses the runtime.
             let report = kernel::run(&options).map_err(|error| failed(&error))?;
             print(output, &report, &report.to_string());

@@ -3,6 +3,7 @@
 //! The shell hears that a peer is gone when the peer's host says that nobody listens there. A member
 //! alone in knowing so disturbs nobody but a dead leader; all of them at once would depose each other,
 //! so each waits for those with lower ids.
+//! Whoever could not lead at once leaves it to the next.
 //! Invariant: only a leader that this replica follows is taken over from, and once for each ballot.
 //! Not here: leaders that fall silent, which the election of omnipaxos misses by itself.
 
@@ -61,6 +62,10 @@ impl<E: Engine> Replica<E> {
             self.takeover.next = None;
         } else if ticks == 0 {
             self.takeover.next = None;
+            if self.is_behind() || self.has_diverged() {
+                // It would keep all others waiting; one of them is next.
+                return Ok(());
+            }
             self.takeover.times += 1;
             tracing::info!(leader = ballot.replica, "the leader's process is gone: taking over");
             self.node.take_lead()?;

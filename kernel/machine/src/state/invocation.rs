@@ -140,6 +140,10 @@ pub(crate) struct Journal {
 impl Journal {
     /// Records one call and its answer.
     pub(crate) fn record(&mut self, checksum: u64, answer: &Answer) {
+        if self.bytes.is_empty() {
+            // Most have room for all calls of a segment in this, and would grow to it in three steps.
+            self.bytes.reserve_exact(32);
+        }
         self.bytes.extend_from_slice(&checksum.to_le_bytes());
         encoding::encode_into(answer, &mut self.bytes);
     }

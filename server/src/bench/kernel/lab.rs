@@ -35,6 +35,10 @@ pub(super) struct Round {
     pub(super) starts: u64,
     pub(super) answers: u64,
     pub(super) rebuilt: u64,
+    /// Of the entries.
+    pub(super) log_bytes: u64,
+    /// From decoding on.
+    pub(super) allocations: u64,
 }
 
 impl<E: Engine> Lab<E> {
@@ -76,7 +80,14 @@ impl<E: Engine> Lab<E> {
     }
 
     /// One round: the same requests over and over, `batch` of them in an entry.
-    pub(super) fn round(&mut self, bodies: &[RequestBody], batch: usize, entries: usize) -> Round {
+    /// `allocations` counts those of this thread so far.
+    pub(super) fn round(
+        &mut self,
+        bodies: &[RequestBody],
+        batch: usize,
+        entries: usize,
+        allocations: fn() -> u64,
+    ) -> Round {
         let entries: Vec<_> = (0..entries)
             .map(|_| {
                 let bodies = bodies.iter().cycle().take(batch);
@@ -84,7 +95,7 @@ impl<E: Engine> Lab<E> {
                 self.entry(commands).encode()
             })
             .collect();
-        let before = self.counts();
+        let (before, allocated) = (self.counts(), allocations());
         let (begin, processor) = (Instant::now(), thread_time());
         let mut round = Round::default();
         for bytes in &entries {
@@ -95,6 +106,8 @@ impl<E: Engine> Lab<E> {
         }
         round.wall = begin.elapsed();
         round.processor = thread_time().saturating_sub(processor);
+        round.allocations = allocations() - allocated;
+        round.log_bytes = entries.iter().map(|bytes| bytes.len() as u64).sum();
         assert_eq!(round.calls, (batch * entries.len()) as u64, "every call succeeds");
         let after = self.counts();
         round.engine = after.0 - before.0;

@@ -15,6 +15,7 @@ use gesmas_coroutine::{NativeEngine, WasmEngine, native_module};
 use gesmas_counter::{Counter, CounterStub};
 use gesmas_machine::{Engine, RequestBody};
 use gesmas_queue::{Queue, QueueStub};
+use gesmas_register::{Register, RegisterStub};
 
 use self::{
     calls::Net,
@@ -38,6 +39,8 @@ pub struct Options {
     pub calls: usize,
     /// Only this engine.
     pub engine: Option<EngineKind>,
+    /// Allocations of this thread so far, for whoever counts them.
+    pub allocations: Option<fn() -> u64>,
 }
 
 /// What runs bodies.
@@ -85,7 +88,7 @@ pub fn run(options: &Options) -> Result<Report, KernelBenchError> {
             cases.push(measure(options, "wasm", &workload, engine, &wasm_modules()));
         }
         if options.engine != Some(EngineKind::Wasm) {
-            let classes = [Counter::native(), Queue::native()];
+            let classes = [Counter::native(), Queue::native(), Register::native()];
             let modules = classes.map(|class| (class.name, native_module(&class)));
             let engine = NativeEngine::new(classes);
             cases.push(measure(options, "native", &workload, engine, &modules));
@@ -96,7 +99,7 @@ pub fn run(options: &Options) -> Result<Report, KernelBenchError> {
 
 fn wasm_modules() -> Vec<(&'static str, Vec<u8>)> {
     let class = |name| gesmas_classes::find(name).expect("it is a standard class");
-    ["Counter", "Queue"].map(|name| (name, class(name).module.to_vec())).into()
+    ["Counter", "Queue", "Register"].map(|name| (name, class(name).module.to_vec())).into()
 }
 
 fn wasm() -> Result<WasmEngine, KernelBenchError> {
@@ -117,6 +120,14 @@ fn workloads() -> Vec<Workload> {
     let create = net.catch(queue.create(1_000));
     let produce = net.catch(queue.produce(vec![7; ITEM_BYTES].into()));
     let consume = net.catch(queue.consume());
+    let register = RegisterStub::new(&net, "bench");
+    let set = |name, bytes: usize| Workload {
+        name,
+        prepare: vec![],
+        calls: vec![net.catch(register.set("key".into(), vec![7; bytes].into()))],
+        batch: 64,
+        live_activations: 100,
+    };
     let count = |batch| Workload {
         name: if batch == 1 { "increment, 1 in a batch" } else { "increment" },
         prepare: vec![],
@@ -134,6 +145,8 @@ fn workloads() -> Vec<Workload> {
     vec![
         count(64),
         count(1),
+        set("set, 16 bytes", 16),
+        set("set, 1 KiB", 1 << 10),
         pair("produce, then consume", &produce, &consume, 100),
         pair("consume blocks, produce resumes it", &consume, &produce, 100),
         pair("the same, parked and replayed", &consume, &produce, 0),
@@ -152,7 +165,8 @@ fn measure<E: Engine>(
     let entries = options.calls.div_ceil(workload.batch);
     let mut series = |timed: bool| -> Vec<Round> {
         lab.time_the_engine(timed);
-        let mut round = || lab.round(&workload.calls, workload.batch, entries);
+        let allocations = options.allocations.unwrap_or(|| 0);
+        let mut round = || lab.round(&workload.calls, workload.batch, entries, allocations);
         round();
         (0..options.rounds).map(|_| round()).collect()
     };
@@ -182,6 +196,8 @@ fn measure<E: Engine>(
             starts: count(first.starts),
             answers: count(first.answers),
             rebuilt: count(first.rebuilt),
+            log_bytes: count(first.log_bytes),
+            allocations: options.allocations.map(|_| count(plain[0].allocations)),
         },
     }
 }

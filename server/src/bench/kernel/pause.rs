@@ -126,7 +126,7 @@ fn fill(lab: &mut Lab<NativeEngine>, mib: usize) -> Vec<[RequestBody; 2]> {
             let consume = net.catch(queue.consume());
             lab.prepare(&[create]);
             let here = ITEMS.min(items - number * ITEMS);
-            lab.round(std::slice::from_ref(&produce), BATCH, here.div_ceil(BATCH));
+            lab.round(std::slice::from_ref(&produce), BATCH, here.div_ceil(BATCH), || 0);
             [consume, produce]
         })
         .collect()

@@ -50,6 +50,11 @@ pub struct Parts {
     pub answers: f64,
     /// Bodies rebuilt from their journals.
     pub rebuilt: f64,
+    /// Bytes in the log.
+    pub log_bytes: f64,
+    /// Allocations from decoding on, if they were counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allocations: Option<f64>,
 }
 
 impl fmt::Display for Report {
@@ -61,7 +66,7 @@ impl fmt::Display for Report {
         )?;
         writeln!(
             f,
-            "{:<7} {:<35} {:>21} {:>21} {:>8} {:>7} {:>8} {:>7} {:>8}",
+            "{:<7} {:<35} {:>21} {:>21} {:>8} {:>7} {:>8} {:>7} {:>8} {:>10}",
             "engine",
             "calls",
             "wall",
@@ -70,13 +75,14 @@ impl fmt::Display for Report {
             "engine",
             "machine",
             "starts",
-            "answers"
+            "answers",
+            "log bytes",
         )?;
         for case in &self.cases {
             let parts = &case.parts;
             writeln!(
                 f,
-                "{:<7} {:<35} {:>21} {:>21} {:>8.2} {:>7.2} {:>8.2} {:>7.2} {:>8.2}",
+                "{:<7} {:<35} {:>21} {:>21} {:>8.2} {:>7.2} {:>8.2} {:>7.2} {:>8.2} {:>10.1}",
                 case.engine,
                 case.name,
                 spread(case.wall),
@@ -86,6 +92,7 @@ impl fmt::Display for Report {
                 parts.machine,
                 parts.starts,
                 parts.answers,
+                parts.log_bytes,
             )?;
         }
         write!(f, "\n{}", self.load)

@@ -11,7 +11,7 @@ use std::{
 
 use tokio::task::JoinSet;
 
-use super::{Kind, Row, connect, nanoseconds, number, payload, sent, wrong};
+use super::{Kind, Row, all_see, connect, nanoseconds, number, payload, sent, wrong};
 use crate::{
     run::{Meter, Sample},
     systems::{Client, Result, System},
@@ -48,6 +48,7 @@ pub(super) async fn measure<S: System>(row: Row, system: &S, length: Duration) -
     let connections = connect(system, row.connections()).await?;
     let clients = callers(row, &connections).await?;
     prepare(row, &clients).await?;
+    all_see(&connections, &row.name()).await?;
     let begin = Instant::now() + WARM_UP;
     let window = Window { begin, end: begin + length, stop: Rc::default() };
     let mut tasks = JoinSet::new();

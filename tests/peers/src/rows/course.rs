@@ -7,7 +7,7 @@ use std::{
 
 use tokio::task::JoinSet;
 
-use super::{Cap, Kind, Row, connect, nanoseconds, number, payload, sent, wrong};
+use super::{Cap, Kind, Row, all_see, connect, nanoseconds, number, payload, sent, wrong};
 use crate::{
     run::{Meter, Sample},
     systems::{Client, PeerError, Result, System},
@@ -52,6 +52,7 @@ pub(super) async fn measure<S: System>(row: Row, system: &S) -> Result<Sample> {
             fill(system, &name, row.size).await?;
         }
     }
+    all_see(&clients, &name).await?;
     let sent_before = sent(&clients);
     let meter = Meter::start(system).await?;
     let ended = match row.kind {
@@ -87,6 +88,7 @@ async fn all<T: 'static>(mut tasks: JoinSet<Result<T>>) -> Result<Vec<T>> {
 
 async fn fill<S: System>(system: &S, queue: &str, size: usize) -> Result<()> {
     let clients = connect(system, FILLERS).await?;
+    all_see(&clients, queue).await?;
     let mut next = 0_u64;
     let size = size as u64;
     while next < size {

@@ -245,6 +245,14 @@ async fn connect<S: System>(system: &S, count: usize) -> Result<Vec<Rc<S::Client
     Ok(clients)
 }
 
+/// What was made by one of these or another client is there for all of them from now on.
+async fn all_see<C: Client>(clients: &[Rc<C>], name: &str) -> Result<()> {
+    for client in clients {
+        client.see(name).await?;
+    }
+    Ok(())
+}
+
 /// Bytes that these have sent so far; each has a connection of its own.
 fn sent<C: Client>(clients: &[Rc<C>]) -> u64 {
     clients.iter().map(|client| client.bytes_sent()).sum()

@@ -13,7 +13,7 @@ use std::{
 
 use tokio::task::JoinSet;
 
-use super::{Row, connect, nanoseconds, number, payload, wrong};
+use super::{Row, all_see, connect, nanoseconds, number, payload, wrong};
 use crate::{
     run::{Meter, Sample},
     systems::{Client, Result, System},
@@ -38,6 +38,7 @@ pub(super) async fn measure<S: System>(row: Row, system: &S, length: Duration) -
     let queue = format!("{key}-queue");
     client.make_queue(&queue).await?;
     let others = connect(system, row.size).await?;
+    all_see(&others, &queue).await?;
     let peak = if others.is_empty() {
         0.0
     } else {

@@ -78,6 +78,11 @@ pub(crate) trait Client: Sized {
     async fn make_barrier(&self, name: &str, parties: usize, rounds: usize) -> Result<()>;
     async fn make_election(&self, name: &str) -> Result<()>;
 
+    /// Waits until it sees what another client has made, where that may take a while.
+    async fn see(&self, _name: &str) -> Result<()> {
+        Ok(())
+    }
+
     /// Writes a value.
     async fn update(&self, key: &str, value: &[u8]) -> Result<()>;
     /// Reads a value: the newest, except on ZooKeeper, whose reads may be late.

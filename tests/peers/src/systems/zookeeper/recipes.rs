@@ -124,6 +124,11 @@ impl systems::Client for Client {
         self.make_register(name).await
     }
 
+    async fn see(&self, name: &str) -> systems::Result<()> {
+        // A server may be behind; what it has been told to wait for it knows.
+        Ok(self.sync(&node(name)).await?)
+    }
+
     async fn update(&self, key: &str, value: &[u8]) -> systems::Result<()> {
         self.set_data(&node(key), value, -1).await?;
         Ok(())
@@ -138,8 +143,7 @@ impl systems::Client for Client {
     }
 
     async fn count(&self, counter: &str) -> systems::Result<u64> {
-        // A server may be behind; what it has been told to wait for it knows.
-        self.sync(&node(counter)).await?;
+        systems::Client::see(self, counter).await?;
         Ok(number(&self.get_data(&node(counter)).await?.0))
     }
 
