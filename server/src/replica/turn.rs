@@ -21,19 +21,6 @@ use crate::{
 };
 
 impl<E: Engine> Replica<E> {
-    /// Ends the turn: orders what waits, makes the log durable, sends, and hands decided entries to
-    /// the machine. `send` gets the frames in order.
-    ///
-    /// # Errors
-    /// When the replica must stop.
-    pub fn finish_turn(&mut self, send: &mut dyn FnMut(u64, Bytes)) -> Result<(), ReplicaError> {
-        if self.close_turn(send)? {
-            let synced = self.sync();
-            self.open_turn(synced, send)?;
-        }
-        Ok(())
-    }
-
     /// Ends the inputs of the turn, orders what waits and sends what need not be durable. False if the
     /// replica stands still; otherwise the log must be made durable, and [`Replica::open_turn`] told.
     ///
