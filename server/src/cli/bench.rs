@@ -8,7 +8,7 @@ use super::{Exit, Failure, Output};
 use crate::bench::{
     blocked,
     cluster::{self, Placement, Point, PointReport},
-    kernel,
+    failover, kernel,
 };
 
 /// Measures what calls cost on this machine.
@@ -54,6 +54,15 @@ enum Bench {
         after_help = "Examples:\n  gesmas bench cluster\n  gesmas bench cluster --clients 64 --seconds 10 --at leader"
     )]
     Cluster(ClusterArgs),
+    /// How long an update waits when the leader is lost, and when all replicas are started again.
+    ///
+    /// Each time three replicas are started on loopback with the default settings.
+    #[command(after_help = "Examples:\n  gesmas bench failover\n  gesmas bench failover --json")]
+    Failover {
+        /// How often each is measured.
+        #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=1_000))]
+        repeats: u64,
+    },
     /// What blocked callers cost, and how fast a cluster with many of them restarts.
     ///
     /// Starts three replicas, lets every call of every session block, takes snapshots, kills and
@@ -159,6 +168,11 @@ pub(super) async fn run(args: &BenchArgs, output: Output) -> Result<(), Failure>
             };
             let report = blocked::run(&options, |stage| tracing::info!(stage)).await;
             let report = report.map_err(|error| failed(&error))?;
+            print(output, &report, &report.to_string());
+        }
+        Bench::Failover { repeats } => {
+            let repeats = usize::try_from(*repeats).expect("it was checked");
+            let report = failover::run(repeats).await.map_err(|error| failed(&error))?;
             print(output, &report, &report.to_string());
         }
         Bench::Cluster(args) => {

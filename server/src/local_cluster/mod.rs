@@ -14,6 +14,7 @@ use std::{
 };
 
 use gesmas_client::{Client, ConnectError, protocol::ClusterStatus};
+use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 /// A cluster that is not ready by then will not be.
@@ -187,6 +188,20 @@ impl LocalCluster {
         let child = self.replicas[index].child.take();
         let mut child = child.expect("a replica is killed while it runs");
         child.kill().and_then(|()| child.wait()).map_err(io_error("killing a replica"))
+    }
+
+    /// Sends a signal to a replica that runs.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    ///
+    /// # Panics
+    /// When it does not run.
+    pub fn signal(&self, index: usize, signal: Signal) -> Result<(), LocalClusterError> {
+        let child = self.replicas[index].child.as_ref();
+        let child = child.expect("a replica gets signals while it runs");
+        let sent = kill_process(Pid::from_child(child), signal);
+        sent.map_err(|error| io_error("sending a signal to a replica")(error.into()))
     }
 
     /// Starts a replica that was killed.

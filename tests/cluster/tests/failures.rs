@@ -305,3 +305,32 @@ async fn a_peer_that_is_gone_is_not_shown_as_connected() {
     cluster.restart(follower);
     connected(&cluster, 2).await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_leader_whose_process_is_gone_is_taken_over_from() {
+    let mut cluster = Cluster::start().await;
+    // A cluster that has just started may elect twice: whoever is killed then led a moment before.
+    for round in 1..=5 {
+        let leader = cluster.leader().await;
+        let others: Vec<_> = cluster.indices().filter(|index| *index != leader).collect();
+        let takeovers = async |cluster: &Cluster| {
+            let mut sum = 0;
+            for other in &others {
+                sum += cluster.look(*other).await.counter("takeovers");
+            }
+            sum
+        };
+        let before = takeovers(&cluster).await;
+        let counter = CounterStub::new(cluster.session_of(others[0]).await, "visits");
+        cluster.kill(leader);
+        let counted = counter.increment().await.expect("a call by way of another leader");
+        assert_eq!(counted, round);
+        // An election by missed heartbeats would have come later, and counts nothing.
+        if takeovers(&cluster).await > before {
+            return;
+        }
+        cluster.restart(leader);
+        cluster.caught_up(leader).await;
+    }
+    panic!("leaders that were killed were missed as if they were silent");
+}

@@ -65,7 +65,7 @@ pub enum ClusterBenchError {
 }
 
 impl ClusterBenchError {
-    fn call(what: &'static str, error: impl std::fmt::Display) -> Self {
+    pub(super) fn call(what: &'static str, error: impl std::fmt::Display) -> Self {
         Self::Call { what, error: error.to_string() }
     }
 }
@@ -91,7 +91,7 @@ pub async fn run(
 }
 
 /// Puts the class; the reply comes when it can be called.
-async fn ship(client: &Client) -> Result<(), ClusterBenchError> {
+pub(super) async fn ship(client: &Client) -> Result<(), ClusterBenchError> {
     let class = gesmas_classes::find("Counter").expect("it is a standard class");
     let session = client.session().open().await;
     let session = session.map_err(|error| ClusterBenchError::call("opening a session", error))?;
