@@ -104,7 +104,6 @@ fn send(links: &mut BTreeMap<u64, Link>, peer: u64, frame: &Bytes) {
 }
 
 impl Driver {
-    #[expect(clippy::too_many_arguments, reason = "each is a part of its own")]
     pub(super) fn new(
         replica: Replica<WasmEngine>,
         clock: HostClock,
