@@ -119,6 +119,10 @@ pub struct Workarounds {
     /// Takes the lead when this replica has promised a higher ballot than its peers' leader has.
     /// Otherwise it accepts nothing until there happens to be another leader.
     pub return_from_outside: bool,
+    /// Asks a leader to begin anew when it sends an AcceptSync although this replica accepts already.
+    /// Otherwise that is ignored, and what follows it is missed until a later message shows the gap;
+    /// with nothing decided there may be none.
+    pub answer_second_syncs: bool,
 }
 
 impl Workarounds {
@@ -129,6 +133,7 @@ impl Workarounds {
         append_only_while_leading: true,
         refuse_foreign_proposals: true,
         return_from_outside: true,
+        answer_second_syncs: true,
     };
 }
 

@@ -134,6 +134,13 @@ pub(crate) fn check_content(
     })
 }
 
+/// Whether a leader sends its log anew to a follower that accepts from it already.
+pub(crate) fn is_second_sync(message: &PeerPaxosMessage, knowledge: &Knowledge) -> bool {
+    let Message::SequencePaxos(message) = &message.message else { return false };
+    let PaxosMsg::AcceptSync(sync) = &message.msg else { return false };
+    knowledge.accepting && sync.n == knowledge.promise
+}
+
 /// True for entries that do not continue this log, in a message that would be used if its receiver
 /// were preparing. An honest peer's is late: its receiver has begun to recover meanwhile, and would
 /// not use it. So it is dropped and nobody is blamed; whoever waits for it asks again.

@@ -10,6 +10,8 @@
 //!   an AcceptDecide that was lost without a later one to show it.
 //! - A replica that has promised a higher ballot than its peers' leader has takes the lead
 //!   (`return_from_outside`, `outside.rs`).
+//! - A leader that sends an AcceptSync to a follower that accepts already is asked to begin anew
+//!   (`answer_second_syncs`): omnipaxos ignores it, and takes the follower for one that has it.
 //!
 //! Invariants:
 //! - No input between `take_early_messages` and `take_late_messages`.
@@ -217,6 +219,13 @@ impl Node {
         let drain = workarounds.drain_around_promises && message.kind() == MessageKind::Promise;
         if drain {
             self.collect();
+        }
+        let second = workarounds.answer_second_syncs
+            && gate::is_second_sync(&message, &self.knowledge())
+            && self.leader().is_some_and(|leader| leader.replica == message.message.get_sender());
+        if second {
+            let leader = message.message.get_sender();
+            self.run(|paxos| paxos.reconnected(leader))?;
         }
         self.run(|paxos| paxos.handle_incoming(message.message))?;
         if drain {

@@ -216,6 +216,52 @@ fn without_taking_the_lead_it_stays_outside() {
     assert!(!is_accepting(cluster.node(3)));
 }
 
+/// Replica 3 asks replica 1 three times to begin anew, as after lost connections, so that its promise
+/// and the second and third question come to the leader in one turn, in which it appends. Replica 2 is
+/// cut off. Returns the cluster a long time after.
+fn questions_around_a_promise(workarounds: Workarounds) -> Cluster {
+    let mut cluster = Cluster::elected(Setup { workarounds, ..SLOW });
+    let ask = |cluster: &mut Cluster| {
+        cluster.node(3).reconnected(1).unwrap();
+        cluster.end_turn(2);
+    };
+    ask(&mut cluster);
+    cluster.deliver(3, 1, MessageKind::PrepareRequest);
+    ask(&mut cluster);
+    cluster.deliver(1, 3, MessageKind::Prepare);
+    ask(&mut cluster);
+    for kind in [MessageKind::PrepareRequest, MessageKind::Promise, MessageKind::PrepareRequest] {
+        let message = cluster.take(3, 1, kind);
+        cluster.node(1).handle_message(message).unwrap();
+    }
+    cluster.node(1).append(text("one")).unwrap();
+    cluster.end_turn(0);
+    for _ in 0..500 {
+        [1, 3].into_iter().for_each(|id| cluster.node(id).tick().unwrap());
+        cluster.deliver_all(Some(2));
+    }
+    assert!(cluster.node(1).is_leading());
+    cluster
+}
+
+#[test]
+fn a_follower_that_gets_the_log_twice_misses_nothing() {
+    let mut cluster = questions_around_a_promise(Workarounds::ALL);
+    assert_eq!(decided(cluster.node(1)), [text("one")]);
+    assert_eq!(decided(cluster.node(3)), [text("one")]);
+}
+
+#[test]
+fn without_asking_again_it_waits_for_the_next_entry() {
+    let workarounds = Workarounds { answer_second_syncs: false, ..Workarounds::ALL };
+    let mut cluster = questions_around_a_promise(workarounds);
+    assert_eq!(cluster.node(3).accepted_index(), 0);
+    assert_eq!(cluster.node(1).decided_index(), 0);
+    cluster.node(1).append(text("two")).unwrap();
+    cluster.deliver_all(Some(2));
+    assert_eq!(decided(cluster.node(3)), [text("one"), text("two")]);
+}
+
 #[test]
 fn only_a_leader_that_accepts_appends() {
     let mut cluster = Cluster::new(SLOW);
