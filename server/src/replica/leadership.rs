@@ -66,6 +66,7 @@ impl<E: Engine> Replica<E> {
             }
             PeerMessage::Clock { leader, wall } => {
                 self.liveness.hear_peer(from, self.now.monotonic);
+                self.takeover.hear(from);
                 self.leadership.clocks.hear_wall(from, wall);
                 let follows = self.followed.is_some_and(|(replica, _)| replica == from);
                 if let (Some(time), true) = (leader, follows) {

@@ -35,6 +35,8 @@ pub(crate) struct Link {
     pub(crate) forbidden: bool,
     /// A delivery is scheduled.
     pub(crate) scheduled: bool,
+    /// The sender knows that nobody listens.
+    told: bool,
 }
 
 impl Link {
@@ -46,7 +48,14 @@ impl Link {
     /// Begins a connection.
     pub(crate) fn connect(&mut self, connection: u64, arrival: u64) {
         self.connection = Some(connection);
+        self.told = false;
         self.push(arrival, Flight::Connected(connection));
+    }
+
+    /// Nobody listens there. True when the sender does not know yet: it hears so once after each
+    /// connection.
+    pub(crate) fn refuse(&mut self) -> bool {
+        !std::mem::replace(&mut self.told, true)
     }
 
     /// Sends a frame on a connection; it is lost when that does not stand any more.
@@ -82,6 +91,7 @@ impl Link {
     /// The connection breaks: what is in flight loses a suffix.
     pub(crate) fn break_off(&mut self, prng: &mut Prng) {
         self.connection = None;
+        self.told = false;
         let kept = prng.index(self.queue.len() + 1);
         self.queue.truncate(kept);
     }

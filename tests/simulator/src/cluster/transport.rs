@@ -19,13 +19,16 @@ impl Cluster {
     pub(super) fn dial(&mut self, from: usize, to: usize) {
         let again = self.prng.between(30, 80) * MILLISECOND;
         self.schedule.after(again, Event::Dial { from, to });
-        let link = &self.links[from][to];
+        let link = &mut self.links[from][to];
         let closed = link.forbidden || link.held || self.hosts[from].process.is_none();
         if link.is_connected() || closed {
             return;
         }
         if self.hosts[to].process.is_none() {
             // The host is up, whatever became of the process: it refuses.
+            if !link.refuse() {
+                return;
+            }
             return self.input(from, Input::PeerGone(to as u64 + 1));
         }
         self.next_connection += 1;
