@@ -92,7 +92,8 @@ impl Modules {
     }
 }
 
-fn wasm() -> WasmEngine {
+/// A new engine, without bodies and without code.
+pub(crate) fn wasm() -> WasmEngine {
     let settings = Settings { slots: SLOTS, memory_bytes: MEMORY };
     WasmEngine::new(settings).expect("the host can run it")
 }

@@ -8,6 +8,7 @@
 //! Not here: random histories and parked bodies (`kernel/coroutine/tests/differential`), damaged
 //! images (`kernel/machine/tests`), files, power cuts and replicas (`tests/simulator`).
 
+mod golden;
 mod kill;
 mod kind;
 mod run;
@@ -16,6 +17,7 @@ mod watched;
 mod writer;
 
 pub use crate::{
+    golden::Golden,
     kill::{Kills, kill_after_every_entry, kill_where_suspended},
     kind::{Kind, Modules, Native},
     run::{Recorded, Run, Seen, run},

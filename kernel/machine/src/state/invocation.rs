@@ -224,3 +224,6 @@ impl JournalReader<'_> {
 pub(crate) fn checksum(call: &HostCall) -> u64 {
     encoding::hash(call) as u64
 }
+
+#[cfg(test)]
+mod tests;
