@@ -48,10 +48,11 @@ enum Bench {
     },
     /// How many calls a second three replicas take, and with which latencies.
     ///
-    /// Starts three replicas on loopback with the default settings and increments a counter in a
-    /// closed loop: each caller has one call outstanding.
+    /// Starts three replicas on loopback with the default settings and increments a counter: in a
+    /// closed loop, in which each caller has one call outstanding, or at a rate, with latencies
+    /// counted from when each call was due.
     #[command(
-        after_help = "Examples:\n  gesmas bench cluster\n  gesmas bench cluster --clients 64 --seconds 10 --at leader"
+        after_help = "Examples:\n  gesmas bench cluster\n  gesmas bench cluster --clients 64 --seconds 10 --at leader\n  gesmas bench cluster --clients 64 --rates 1000,5000,10000"
     )]
     Cluster(ClusterArgs),
     /// How long an update waits when the leader is lost, and when all replicas are started again.
@@ -94,6 +95,10 @@ struct ClusterArgs {
     /// Where clients connect; without it, all of the leader, and in turn to all replicas.
     #[arg(long)]
     at: Option<At>,
+    /// Calls that begin in a second, of all clients together: an open loop for each of these rates
+    /// and each number of clients, in place of the closed ones.
+    #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    rates: Vec<u64>,
     /// Leaves out the points with many sessions or calls on few connections.
     #[arg(long)]
     only_clients: bool,
@@ -125,14 +130,18 @@ impl ClusterArgs {
                 None => vec![Placement::Leader, Placement::Spread],
             };
             for placement in placements {
-                points.push(Point { callers, sessions, connections, placement });
+                let closed = Point { callers, sessions, connections, placement, rate: None };
+                points.extend(self.rates.iter().map(|rate| Point { rate: Some(*rate), ..closed }));
+                if self.rates.is_empty() {
+                    points.push(closed);
+                }
             }
         };
         for clients in &self.clients {
             let clients = usize::try_from(*clients).expect("it was checked");
             add(clients, clients, clients, clients == 1);
         }
-        if !self.only_clients {
+        if !self.only_clients && self.rates.is_empty() {
             add(64, 64, 4, false);
             add(1_000, 16, 16, false);
         }

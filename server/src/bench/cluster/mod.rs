@@ -1,12 +1,14 @@
 //! How many calls a second three replicas take, and with which latencies.
 //!
 //! Three `gesmas serve` processes on loopback with the default settings, so every call is synced to
-//! disk by a majority before it is answered; `Counter` as WebAssembly; a closed loop: each caller
-//! has one call outstanding. All of it, clients included, shares the processors of one machine.
+//! disk by a majority before it is answered; `Counter` as WebAssembly. In a closed loop each caller has
+//! one call outstanding; in an open one calls begin at a rate, whatever becomes of those before. All of
+//! it, clients included, shares the processors of one machine.
 //! Invariant: after each point the counter's value is what the callers were told; a difference is an
 //! error, and no figure is given.
 //! Not here: failures (the demo), and clients on other machines.
 
+mod open;
 mod point;
 mod report;
 

@@ -1,5 +1,6 @@
 //! One point: so many callers on so many sessions and connections, for so long.
 //!
+//! In a closed loop each caller has one call under way; in an open one calls have their times (`open.rs`).
 //! Callers start, warm up for a while that is not measured, and go on until they are told to stop.
 //! What is measured is cut into windows of a second, because a window that neighbours on the machine
 //! left alone says more than a mean.
@@ -18,7 +19,7 @@ use gesmas_counter::CounterStub;
 use tokio::task::JoinSet;
 
 use super::{
-    ClusterBenchError,
+    ClusterBenchError, open,
     report::{PointReport, ReplicaReport},
 };
 use crate::{
@@ -56,11 +57,13 @@ pub struct Point {
     pub connections: usize,
     /// Where they lead.
     pub placement: Placement,
+    /// Calls that begin in a second, of all together; none for a closed loop.
+    pub rate: Option<u64>,
 }
 
 impl fmt::Display for Point {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { callers, sessions, connections, placement } = *self;
+        let Self { callers, sessions, connections, placement, rate } = *self;
         let many = |count: usize| if count == 1 { "" } else { "s" };
         if callers == connections {
             write!(f, "{callers} client{}", many(callers))?;
@@ -73,16 +76,18 @@ impl fmt::Display for Point {
             Placement::Leader => ", leader",
             Placement::Follower => ", follower",
             Placement::Spread => ", spread",
-        })
+        })?;
+        rate.map_or(Ok(()), |rate| write!(f, ", open loop at {rate}/s"))
     }
 }
 
 /// What one caller saw.
-struct Record {
-    acknowledged: u64,
+#[derive(Default)]
+pub(super) struct Record {
+    pub(super) acknowledged: u64,
     /// For each measured call: when it ended, since the measurement began, and how long it took;
     /// nanoseconds.
-    calls: Vec<(u64, u64)>,
+    pub(super) calls: Vec<(u64, u64)>,
 }
 
 /// What one replica has counted.
@@ -109,9 +114,17 @@ pub(super) async fn measure(
     let stop = Arc::new(AtomicBool::new(false));
     let begin = Instant::now() + WARM_UP;
     let mut callers = JoinSet::new();
-    for caller in 0..point.callers {
-        let counter = CounterStub::new(sessions[caller % sessions.len()].clone(), object.clone());
-        callers.spawn(call(counter, stop.clone(), begin, length));
+    match point.rate {
+        Some(rate) => {
+            let now = Instant::now();
+            open::start(&mut callers, &sessions, &object, rate, now, (begin, length));
+        }
+        None => {
+            for session in sessions.iter().cycle().take(point.callers) {
+                let counter = CounterStub::new(session.clone(), object.clone());
+                callers.spawn(call(counter, stop.clone(), begin, length));
+            }
+        }
     }
     tokio::time::sleep_until(begin.into()).await;
     let load = LoadMeter::start(cluster.processes());
@@ -212,7 +225,7 @@ async fn call(
     begin: Instant,
     length: Duration,
 ) -> Result<Record, ClusterBenchError> {
-    let mut record = Record { acknowledged: 0, calls: Vec::new() };
+    let mut record = Record::default();
     while !stop.load(Ordering::Relaxed) {
         let started = Instant::now();
         let count = counter.increment().await;
@@ -226,7 +239,7 @@ async fn call(
     Ok(record)
 }
 
-fn nanoseconds(duration: Duration) -> u64 {
+pub(super) fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 

@@ -67,7 +67,7 @@ impl PointReport {
     pub fn headings() -> String {
         format!(
             "{:<44} {:>8} {:>8} {:>8} {:>9} {:>9} {:>8}\n",
-            "closed loop", "calls/s", "least", "greatest", "p50 µs", "p99 µs", "calls"
+            "points", "calls/s", "least", "greatest", "p50 µs", "p99 µs", "calls"
         )
     }
 }
