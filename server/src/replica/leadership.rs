@@ -62,7 +62,9 @@ impl<E: Engine> Replica<E> {
         match message {
             PeerMessage::Forward(commands) => self.queue_forwarded(commands),
             PeerMessage::Alive(sessions) => {
-                self.liveness.report(&sessions, self.now.monotonic);
+                if self.is_leading() {
+                    self.liveness.report(&sessions, self.now.monotonic);
+                }
             }
             PeerMessage::Clock { leader, wall } => {
                 self.liveness.hear_peer(from, self.now.monotonic);
@@ -360,15 +362,24 @@ impl<E: Engine> Replica<E> {
         }
     }
 
-    /// Tells the leader which clients were heard of.
+    /// Tells the leader which clients were heard of. A replica that follows itself and does not lead
+    /// may be the only one to do so for seconds (`paxos/outside.rs`), in which its clients' sessions
+    /// must not expire: it tells everybody.
     pub(super) fn report_liveness(&mut self) {
         let Some((leader, _)) = self.followed else {
             return;
         };
         let heard = self.liveness.take_heard();
-        if leader == self.node.config().replica {
+        if heard.is_empty() {
+            return;
+        }
+        if self.is_leading() {
             self.liveness.report(&heard, self.now.monotonic);
-        } else if !heard.is_empty() {
+        } else if leader == self.node.config().replica {
+            for peer in self.peers() {
+                self.outgoing.push((peer, PeerMessage::Alive(heard.clone())));
+            }
+        } else {
             self.outgoing.push((leader, PeerMessage::Alive(heard)));
         }
     }
