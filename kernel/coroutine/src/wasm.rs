@@ -16,6 +16,7 @@ mod engine;
 mod fiber;
 mod host;
 mod instance;
+mod pages;
 mod renewal;
 pub(crate) mod settings;
 mod traps;

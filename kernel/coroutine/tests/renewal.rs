@@ -16,10 +16,88 @@ fn is_the_same_each_time(module: &[u8], name: &str) -> Run {
     let code = install(&mut engine, module);
     let mut once = || run(&mut engine, code, name, &[], |_| Answer::Number(7));
     let first = once();
-    for _ in 0..5 {
+    // Long enough for pages to be protected, and protected again.
+    for _ in 0..2_100 {
         assert_eq!(once(), first);
     }
     first
+}
+
+/// Ways to write on a memory: by an instruction, by one that the host carries out, across two pages,
+/// by the host with a response and with arguments.
+const WRITES: [&str; 5] = [
+    "(i64.store (i32.const AT) (i64.const -1))",
+    "(memory.fill (i32.const AT) (i32.const 255) (i32.const 64))",
+    "(i64.store (i32.const BEFORE) (i64.const -1))",
+    "(drop (call $call (i32.const 30) (i32.const 0) (i32.const 0) (i32.const AT) (i32.const 8)))",
+    "(call $fetch (i32.const AT) (i32.const 8))",
+];
+
+/// A method for each way and page, which adds up all memory before it writes, and one that writes
+/// beyond the memory.
+fn writing() -> (Vec<u8>, Vec<String>) {
+    let mut names = Vec::new();
+    let mut methods = String::new();
+    for (way, write) in WRITES.iter().enumerate() {
+        for page in 0..16 {
+            let (at, before) = (page * 4096 + 16, if page == 0 { 65_528 } else { page * 4096 - 4 });
+            let write = write.replace("AT", &at.to_string());
+            let write = write.replace("BEFORE", &before.to_string());
+            let name = format!("write_{way}_{page}");
+            methods += &format!(
+                r#"(func (export "m_{name}") (param i32) (local $all i64)
+                    (local.set $all (call $all)) {write} (call $return_number (local.get $all)))"#
+            );
+            names.push(name);
+        }
+    }
+    methods += r#"
+        (func (export "m_beyond") (param i32) (i64.store (i32.const 65532) (i64.const 1)))
+        (func $all (result i64) (local $at i32) (local $sum i64)
+            (loop $next
+                (local.set $sum (i64.add (local.get $sum) (i64.load (local.get $at))))
+                (local.set $at (i32.add (local.get $at) (i32.const 8)))
+                (br_if $next (i32.lt_u (local.get $at) (i32.const 65536))))
+            (local.get $sum))"#;
+    let all: Vec<_> = names.iter().map(String::as_str).chain(["beyond"]).collect();
+    (class(&all, &methods), names)
+}
+
+#[test]
+fn each_write_on_each_page_is_undone() {
+    let (module, names) = writing();
+    let mut engine = engine();
+    let code = install(&mut engine, &module);
+    let mut number = 1_usize;
+    for turn in 0..5_000 {
+        // Any order will do in which every method follows many others.
+        number = (number * 69_069 + 1) % (1 << 32);
+        let name = &names[(number >> 16) % names.len()];
+        let run = run(&mut engine, code, name, &[255; 8], |_| Answer::Number(u64::MAX));
+        assert_eq!(run.end, returned(0), "{name} at {turn}");
+    }
+    let beyond = run(&mut engine, code, "beyond", &[], |_| Answer::Unit);
+    assert!(matches!(beyond.end, End::Trapped(Trap::Fault(_))), "{beyond:?}");
+}
+
+#[test]
+fn whoever_gets_the_slot_of_a_settled_instance_can_write_on_it() {
+    let filling = body(
+        "(memory.fill (i32.const 4096) (i32.const 1) (i32.const 61440))
+        (call $return_number (i64.load (i32.const 60000)))",
+    );
+    let counting = body("(call $return_number (i64.const 3))");
+    let settings = Settings { slots: 1, ..Settings::default() };
+    let mut engine = WasmEngine::new(settings).expect("the host can run it");
+    let [filling, counting] = [filling, counting].map(|module| install(&mut engine, &module));
+    for _ in 0..3 {
+        for _ in 0..10 {
+            let end = run(&mut engine, counting, "run", &[], |_| Answer::Unit).end;
+            assert_eq!(end, returned(3));
+        }
+        let end = run(&mut engine, filling, "run", &[], |_| Answer::Unit).end;
+        assert_eq!(end, returned(0x0101_0101_0101_0101));
+    }
 }
 
 #[test]

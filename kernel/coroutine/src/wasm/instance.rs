@@ -9,7 +9,11 @@ use std::collections::BTreeMap;
 use gesmas_machine::CodeHash;
 use wasmtime::{Engine, Extern, Global, Instance, Memory, Store, TypedFunc, Val};
 
-use super::{Compiled, host::Guest};
+use super::{
+    Compiled,
+    host::Guest,
+    pages::{MOST, PAGE, Pages},
+};
 
 /// The largest memory that is renewed, bytes: comparing more costs more than a new instance.
 pub(super) const RENEWED_BYTES: usize = 128 << 10;
@@ -18,8 +22,14 @@ pub(super) const RENEWED_BYTES: usize = 128 << 10;
 /// was blocked and is let go at once, since the next crowd needs as many.
 const KEPT: usize = 256;
 
-/// Bytes of a memory that are looked at at once.
-const PAGE: usize = 4 << 10;
+const _: () = assert!(RENEWED_BYTES <= MOST * PAGE, "each page has a bit");
+
+/// Renewals of an instance before its pages are protected, which costs some system calls: many live
+/// only for the body after the first.
+const SETTLED: u32 = 4;
+
+/// Renewals after which pages that were written on once are protected again.
+const FORGET: u32 = 1_000;
 
 /// A page on which nothing was written.
 static ZEROS: [u8; PAGE] = [0; PAGE];
@@ -37,20 +47,32 @@ impl Image {
         self.0.len() * PAGE
     }
 
-    /// Makes a memory of this length like it. Bodies write on few of its pages, and comparing is
-    /// cheaper than copying all: it leaves the processor's cache as it is.
-    fn restore(&self, memory: &mut [u8]) {
-        for (page, first) in memory.chunks_mut(PAGE).zip(&self.0) {
+    /// Makes a memory of this length like it; returns the pages that were so already, each by its
+    /// bit. Pages that were not written on are not looked at, the others are compared: to copy all
+    /// of them would write to more of the processor's cache.
+    fn restore(&self, memory: &mut [u8], pages: Option<&Pages>) -> u64 {
+        let mut same = 0;
+        for (at, (page, first)) in memory.chunks_mut(PAGE).zip(&self.0).enumerate() {
+            if pages.is_some_and(|pages| !pages.is_noted(at)) {
+                continue;
+            }
             let first = first.as_deref().unwrap_or(&ZEROS);
-            if page != first {
+            if page == first {
+                same |= 1 << at;
+            } else {
                 page.copy_from_slice(first);
             }
         }
+        same
     }
 }
 
 /// An instance without a body.
 pub(super) struct Idle {
+    /// Once it is settled. Before the store, so that it is dropped before it.
+    pages: Option<Pages>,
+    /// How often it was renewed.
+    renewals: u32,
     pub(super) store: Store<Guest>,
     pub(super) instance: Instance,
     memory: Memory,
@@ -84,7 +106,8 @@ impl Idle {
             code.image.get_or_init(|| Image::of(memory.data(&store)));
         }
         let methods = vec![None; code.methods.len()];
-        Ok(Self { store, instance, memory, globals, methods })
+        let (pages, renewals) = (None, 0);
+        Ok(Self { pages, renewals, store, instance, memory, globals, methods })
     }
 
     /// The function of a method.
@@ -109,7 +132,15 @@ impl Idle {
     /// Makes it like new.
     fn renew(&mut self, code: &Compiled) {
         let image = code.image.get().expect("it was kept, so it can be renewed");
-        image.restore(self.memory.data_mut(&mut self.store));
+        if self.renewals == SETTLED {
+            self.pages = Pages::watch(&mut self.store, self.memory);
+        }
+        let memory = self.memory.data_mut(&mut self.store);
+        let same = image.restore(memory, self.pages.as_ref());
+        if let (SETTLED, Some(pages)) = (self.renewals % FORGET, &self.pages) {
+            pages.protect(same);
+        }
+        self.renewals = self.renewals.wrapping_add(1);
         for (global, value) in &self.globals {
             global.set(&mut self.store, *value).expect("it had this value before");
         }
