@@ -15,7 +15,7 @@ use crate::{
     names::InvocationId,
     outcome::{LimitExceeded, Trap},
     planted::PlantedBug,
-    state::{Blocked, Invocation, Origin, Status, WakeUp, checksum},
+    state::{AlarmAction, Blocked, Invocation, Open, Origin, Status, WakeUp, checksum},
     world::{Savepoint, World},
 };
 
@@ -54,8 +54,7 @@ impl<E: Engine> Machine<E> {
 
     /// Runs a segment to its end, and the segments that it continues with.
     pub(crate) fn run_segment(&mut self, mut invocation: Invocation, begin: Begin) {
-        let kind = self.kind_of(&invocation);
-        self.world.touch(&invocation.frame.object);
+        let kind = self.world.touch_for(&invocation.frame);
         let (savepoint, wake_up) = match begin {
             Begin::Fresh(savepoint) => (savepoint, None),
             Begin::Woken(wake_up) => (self.world.savepoint(), Some(wake_up)),
@@ -260,6 +259,7 @@ impl<E: Engine> Machine<E> {
         let id = invocation.id;
         if std::mem::take(&mut invocation.running.never_blocked) {
             self.statistics.blocked_invocations += 1;
+            self.enter_state(&mut invocation);
         }
         if invocation.running.woken_in_vain.take().is_some_and(|last| last == blocked.semaphore) {
             self.statistics.wakeups_in_vain += 1;
@@ -278,6 +278,22 @@ impl<E: Engine> Machine<E> {
         }
     }
 
+    /// What the first block of an invocation adds to the state beside itself: its request is open,
+    /// and its deadline can pass. One that ends in its first segment has neither.
+    fn enter_state(&mut self, invocation: &mut Invocation) {
+        let id = invocation.id;
+        if let Some(due) = invocation.running.due.take() {
+            let action = AlarmAction::Deadline(id);
+            let deadline = self.world.make_alarm(&invocation.frame.object, due, action);
+            invocation.deadline = Some(deadline);
+        }
+        if let Origin::Request { session, number } = invocation.origin {
+            let session = self.world.state.session_mut(&session);
+            let session = session.expect("a session does not end while a request of it begins");
+            session.open.insert(number, Open::Invocation(id));
+        }
+    }
+
     /// The session that made an invocation, if it did and lives.
     pub(crate) fn session_of(&self, invocation: &Invocation) -> Option<crate::names::SessionId> {
         match invocation.origin {
@@ -286,11 +302,6 @@ impl<E: Engine> Machine<E> {
             }
             Origin::Alarm(_) => None,
         }
-    }
-
-    fn kind_of(&self, invocation: &Invocation) -> MethodKind {
-        let class = &self.world.state.classes[&invocation.frame.object.class];
-        class.interface.methods[&invocation.frame.method].kind
     }
 }
 

@@ -105,8 +105,10 @@ pub(crate) struct Running {
     pub(crate) step: Step,
     pub(crate) fuel: u64,
     pub(crate) segments: u32,
-    /// Whether it has yet to block for the first time.
+    /// Whether it has yet to block for the first time. Until then nothing of it is in the state.
     pub(crate) never_blocked: bool,
+    /// Its deadline, while it has not blocked.
+    pub(crate) due: Option<Time>,
     /// Semaphore it last went on from without a permit of it.
     pub(crate) woken_in_vain: Option<Arc<[u8]>>,
 }

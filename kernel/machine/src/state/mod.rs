@@ -185,13 +185,31 @@ impl State {
         self.total += plus;
     }
 
-    /// Changes the sum of a session's records.
-    pub(crate) fn adjust_session(&mut self, id: SessionId, minus: Sum, plus: Sum) {
-        let session = self.session_mut(&id).expect("records belong to living sessions");
+    /// Changes a session's own record, and brings the sums up to date.
+    pub(crate) fn change_session(&mut self, id: SessionId, change: impl FnOnce(&mut Session)) {
+        self.with_session(id, |session| {
+            change(session);
+            let old = session.head;
+            session.head = session.record(id);
+            ((), old, session.head)
+        })
+        .expect("only a living session changes");
+    }
+
+    /// Changes records of a session, in one look at it; `change` returns which sums are taken away
+    /// and added by that. None when the session is over.
+    pub(crate) fn with_session<T>(
+        &mut self,
+        id: SessionId,
+        change: impl FnOnce(&mut Session) -> (T, Sum, Sum),
+    ) -> Option<T> {
+        let session = self.sessions.get_mut(&id).map(Arc::make_mut)?;
+        let (result, minus, plus) = change(session);
         session.sum -= minus;
         session.sum += plus;
         self.total -= minus;
         self.total += plus;
+        Some(result)
     }
 }
 

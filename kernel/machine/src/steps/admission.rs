@@ -9,9 +9,9 @@ use crate::{
     command::{Acknowledged, Place, Request, RequestBody},
     effect::Effect,
     engine::Engine,
-    limits::within,
+    limits::{Limits, within},
     machine::Machine,
-    outcome::{CallError, Refusal},
+    outcome::{CallError, LimitExceeded, Refusal},
     planted::PlantedBug,
     state::{ClassStatus, Session},
 };
@@ -101,27 +101,33 @@ impl<E: Engine> Machine<E> {
 
     /// Uses up a number.
     pub(super) fn admit(&mut self, place: Place) {
-        self.session(place).last_admitted = place.number;
-        self.world.refresh_session(place.session);
+        self.world.state.change_session(place.session, |session| {
+            session.last_admitted = place.number;
+        });
     }
 
-    /// The session of a place that is known to have one.
+    /// The same to change it, in what is no part of its record.
     pub(super) fn session(&mut self, place: Place) -> &mut Session {
         self.world.state.session_mut(&place.session).expect("its standing was looked up")
     }
 
-    fn check_room(&mut self, place: Place) -> Result<(), Refusal> {
-        let most = self.world.state.limits().requests_per_session;
-        let open = self.session(place).open.len() as u64 + 1;
-        within("requests_per_session", most, open).map_err(Refusal::Limit)?;
-        self.check_replies(place)
+    fn check_room(&self, place: Place) -> Result<(), Refusal> {
+        let (session, limits) = (self.known_session(place), self.world.state.limits());
+        let open = session.open.len() as u64 + 1;
+        within("requests_per_session", limits.requests_per_session, open)
+            .and_then(|()| room_for_reply(session, limits))
+            .map_err(Refusal::Limit)
     }
 
     /// Whether one more reply may be stored.
-    pub(super) fn check_replies(&mut self, place: Place) -> Result<(), Refusal> {
-        let most = self.world.state.limits().replies_per_session;
-        let replies = self.session(place).replies.len() as u64 + 1;
-        within("replies_per_session", most, replies).map_err(Refusal::Limit)
+    pub(super) fn check_replies(&self, place: Place) -> Result<(), Refusal> {
+        let (session, limits) = (self.known_session(place), self.world.state.limits());
+        room_for_reply(session, limits).map_err(Refusal::Limit)
+    }
+
+    /// The session of a place that is known to have one, to look at it.
+    pub(super) fn known_session(&self, place: Place) -> &Session {
+        &self.world.state.sessions[&place.session]
     }
 
     /// A call on a class that is not there is not admitted: the client ships it and sends again.
@@ -137,4 +143,9 @@ impl<E: Engine> Machine<E> {
             Some(ClassStatus::Ready) => Ok(()),
         }
     }
+}
+
+fn room_for_reply(session: &Session, limits: &Limits) -> Result<(), LimitExceeded> {
+    let replies = session.replies.len() as u64 + 1;
+    within("replies_per_session", limits.replies_per_session, replies)
 }

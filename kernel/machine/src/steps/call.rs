@@ -11,7 +11,7 @@ use crate::{
     names::{AlarmId, InvocationId, MethodName, ObjectName},
     outcome::CallError,
     planted::PlantedBug,
-    state::{AlarmAction, Frame, Invocation, Journal, Open, Origin, Running, Status},
+    state::{Frame, Invocation, Journal, Origin, Running, Status},
     sum::Sum,
 };
 
@@ -40,18 +40,14 @@ impl<E: Engine> Machine<E> {
                 return self.world.reply(place.session, place.number, Err(error));
             }
         };
-        let principal = Arc::clone(&self.session(place).principal);
+        let principal = Arc::clone(&self.known_session(place).principal);
         let origin = Origin::Request { session: place.session, number: place.number };
         let mut invocation = self.new_invocation(id, origin, principal, call);
         invocation.detached = detached;
         let forgotten = self.world.planted.has(PlantedBug::DeadlineForgotten);
         if let (Some(time_left), false) = (time_left, detached || forgotten) {
-            let due = self.world.due_after(time_left);
-            let action = AlarmAction::Deadline(invocation.id);
-            let deadline = self.world.make_alarm(&invocation.frame.object, due, action);
-            invocation.deadline = Some(deadline);
+            invocation.running.due = Some(self.world.due_after(time_left));
         }
-        self.session(place).open.insert(place.number, Open::Invocation(invocation.id));
         self.run_segment(invocation, Begin::Fresh(savepoint));
     }
 

@@ -22,11 +22,12 @@ use std::{
 use self::undo::Undo;
 pub(crate) use self::{semaphore::wait_of, undo::Savepoint};
 use crate::{
+    class::MethodKind,
     effect::Effect,
     names::{InvocationId, ObjectName},
     outcome::{LimitExceeded, Trap},
     planted::Planted,
-    state::{Invocation, State, Status},
+    state::{Frame, Invocation, State, Status},
     sum::Sum,
 };
 
@@ -86,6 +87,15 @@ impl World {
         if class.is_some_and(|class| class.interface.transient) && !self.touched.contains(object) {
             self.touched.insert(object.clone());
         }
+    }
+
+    /// The same for a body that runs on it; returns the kind of its method.
+    pub(crate) fn touch_for(&mut self, frame: &Frame) -> MethodKind {
+        let class = &self.state.classes[&frame.object.class];
+        if class.interface.transient && !self.touched.contains(&frame.object) {
+            self.touched.insert(frame.object.clone());
+        }
+        class.interface.methods[&frame.method].kind
     }
 }
 

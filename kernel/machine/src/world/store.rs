@@ -12,7 +12,7 @@ use crate::{
     limits::within,
     names::ObjectName,
     outcome::Trap,
-    state::Entry,
+    state::{Entry, Object},
     sum::Sum,
     world::{World, undo::Undo},
 };
@@ -48,9 +48,9 @@ impl World {
         key: Vec<u8>,
         value: Vec<u8>,
     ) -> Result<(), Trap> {
-        self.check_growth(object, &key, &value)?;
-        let incarnation = self.state.objects[object].incarnation;
-        let sum = Sum::of_entry(incarnation.0, &key, &value);
+        let store = &self.state.objects[object];
+        self.check_growth(store, &key, &value)?;
+        let sum = Sum::of_entry(store.incarnation.0, &key, &value);
         let old = self.replace_entry(object, key.clone(), Some(Entry { value, sum }));
         self.record(Undo::Entry { object: object.clone(), key, old });
         Ok(())
@@ -224,14 +224,16 @@ impl World {
         };
         let minus = old.as_deref().map(weigh).unwrap_or_default();
         store.bytes = store.bytes + plus.0 - minus.0;
+        store.sum -= minus.1;
+        store.sum += plus.1;
         self.state.state_bytes = self.state.state_bytes + plus.0 - minus.0;
-        self.state.adjust_object(object, minus.1, plus.1);
+        self.state.total -= minus.1;
+        self.state.total += plus.1;
         old.map(Arc::unwrap_or_clone)
     }
 
-    fn check_growth(&self, object: &ObjectName, key: &[u8], value: &[u8]) -> Result<(), Trap> {
+    fn check_growth(&self, store: &Object, key: &[u8], value: &[u8]) -> Result<(), Trap> {
         let limits = self.state.limits();
-        let store = &self.state.objects[object];
         let new = (key.len() + value.len()) as u64;
         let old = store.entries.get(key).map_or(0, |entry| (key.len() + entry.value.len()) as u64);
         if new <= old {
