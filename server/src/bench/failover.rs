@@ -24,7 +24,7 @@ use super::{
     load::{Load, LoadMeter},
     sample::Spread,
 };
-use crate::local_cluster::LocalCluster;
+use crate::local_cluster::{ClassKind, LocalCluster};
 
 /// Replicas.
 const REPLICAS: u64 = 3;
@@ -136,7 +136,7 @@ struct Lab {
 impl Lab {
     async fn start() -> Result<Self, ClusterBenchError> {
         let mut cluster = LocalCluster::start("failover", REPLICAS).await?;
-        ship(&cluster.client_of(0).await?).await?;
+        ship(&cluster.client_of(0).await?, ClassKind::Wasm).await?;
         loop {
             let leader = cluster.leader().await?;
             let client = cluster.client_of((leader + 1) % cluster.len()).await?;

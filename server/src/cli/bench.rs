@@ -5,10 +5,13 @@ use std::time::Duration;
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::{Exit, Failure, Output};
-use crate::bench::{
-    blocked,
-    cluster::{self, Placement, Point, PointReport},
-    failover, kernel,
+use crate::{
+    bench::{
+        blocked,
+        cluster::{self, Placement, Point, PointReport},
+        failover, kernel,
+    },
+    local_cluster::ClassKind,
 };
 
 /// Measures what calls cost on this machine.
@@ -99,6 +102,9 @@ struct ClusterArgs {
     /// and each number of clients, in place of the closed ones.
     #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     rates: Vec<u64>,
+    /// How the class runs: as WebAssembly, as users' classes do, or as code of the replicas.
+    #[arg(long, default_value = "wasm")]
+    engine: EngineName,
     /// Leaves out the points with many sessions or calls on few connections.
     #[arg(long)]
     only_clients: bool,
@@ -186,7 +192,11 @@ pub(super) async fn run(args: &BenchArgs, output: Output) -> Result<(), Failure>
         }
         Bench::Cluster(args) => {
             let length = Duration::from_secs(args.seconds);
-            let options = cluster::Options { points: args.points(), length };
+            let kind = match args.engine {
+                EngineName::Wasm => ClassKind::Wasm,
+                EngineName::Native => ClassKind::Native,
+            };
+            let options = cluster::Options { points: args.points(), length, kind };
             // Points are results, and come one by one for people, all together for programs.
             let text = |text: &str| {
                 if !output.json {

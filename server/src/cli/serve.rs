@@ -10,7 +10,10 @@ use super::{
     failure::Failure,
     logging::{self, LogFormat},
 };
-use crate::shell::{self, Config};
+use crate::{
+    local_cluster::native_classes,
+    shell::{self, Config},
+};
 
 /// `gesmas serve`.
 #[derive(Debug, Args)]
@@ -29,13 +32,18 @@ pub(crate) struct ServeArgs {
     /// Form of the log, which goes to stderr.
     #[arg(long, value_enum, default_value = "text")]
     log_format: LogFormat,
+    /// Has the standard classes in this program run natively: for benchmarks, which put them by the
+    /// text that stands for a native class. All replicas must do alike.
+    #[arg(long, hide = true)]
+    native: bool,
 }
 
 pub(super) async fn run(args: &ServeArgs) -> Result<(), Failure> {
     logging::start(args.log_format, "info");
     let config = Config::load(&args.config)?;
     let signal = Stop::listen()?;
-    let server = shell::start(&config).await?;
+    let classes = if args.native { native_classes() } else { Vec::new() };
+    let server = shell::start_with(&config, &classes).await?;
     tracing::info!(
         replica = config.replica,
         clients = %server.clients(),

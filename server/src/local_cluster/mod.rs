@@ -17,6 +17,10 @@ use gesmas_client::{Client, ConnectError, protocol::ClusterStatus};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
+mod native;
+
+pub use self::native::{ClassKind, native_classes};
+
 /// A cluster that is not ready by then will not be.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Between two looks at a replica.
@@ -51,6 +55,7 @@ struct Replica {
 /// See the file's head.
 pub struct LocalCluster {
     name: &'static str,
+    kind: ClassKind,
     folder: TempDir,
     replicas: Vec<Replica>,
 }
@@ -66,6 +71,18 @@ impl LocalCluster {
     /// # Errors
     /// [`LocalClusterError`] says what stood in the way; nothing is left running.
     pub async fn start(name: &'static str, count: u64) -> Result<Self, LocalClusterError> {
+        Self::start_with(ClassKind::Wasm, name, count).await
+    }
+
+    /// The same with standard classes of a kind.
+    ///
+    /// # Errors
+    /// [`LocalClusterError`] says what stood in the way; nothing is left running.
+    pub async fn start_with(
+        kind: ClassKind,
+        name: &'static str,
+        count: u64,
+    ) -> Result<Self, LocalClusterError> {
         let folder = tempfile::Builder::new()
             .prefix(&format!("gesmas-{name}-"))
             .tempdir()
@@ -77,7 +94,7 @@ impl LocalCluster {
             .zip(peers)
             .map(|(replica, peers)| format!("{{ replica = {replica}, peers = \"{peers}\" }}"))
             .collect();
-        let mut cluster = Self { name, folder, replicas: Vec::new() };
+        let mut cluster = Self { name, kind, folder, replicas: Vec::new() };
         for (replica, address) in (1..=count).zip(clients) {
             let text = format!(
                 "cluster = \"de30\"\nreplica = {replica}\ndata = \"replica-{replica}\"\n\
@@ -107,6 +124,7 @@ impl LocalCluster {
             .arg("serve")
             .arg("--config")
             .arg(&replica.config)
+            .args(matches!(self.kind, ClassKind::Native).then_some("--native"))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(output)

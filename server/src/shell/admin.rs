@@ -1,6 +1,6 @@
 //! Questions of operators, answered from what this replica has applied.
 
-use gesmas_coroutine::WasmEngine;
+use gesmas_coroutine::BothEngines;
 use gesmas_machine::{
     ClassName, ClassView, Holder, InvocationView, ObjectName, ObjectSummary, ObjectView,
     SemaphoreView, SessionView, TimerView,
@@ -14,7 +14,7 @@ const ROWS_MAX: usize = 10_000;
 
 /// Answers one question.
 pub(super) fn answer(
-    replica: &mut Replica<WasmEngine>,
+    replica: &mut Replica<BothEngines>,
     request: AdminRequest,
     connected: Vec<u64>,
     counts: &[(&'static str, u64)],
@@ -30,8 +30,11 @@ pub(super) fn answer(
             let name = ClassName::new(&class).map_err(name_error)?;
             let view = machine.class(&name).ok_or(AdminError::ClassUnknown { class })?;
             let module = machine.module(&name).expect("a class has a module");
-            let interface = gesmas_build::interface_of(&module)
-                .map_err(|error| AdminError::Invalid { message: error.to_string() })?;
+            let interface = match machine.engine().native.interface(view.code) {
+                Some(native) => native,
+                None => gesmas_build::interface_of(&module)
+                    .map_err(|error| AdminError::Invalid { message: error.to_string() })?,
+            };
             Ok(AdminReply::Class(protocol::ClassDetail {
                 summary: class_summary(&view),
                 interface: interface.encode().into(),
@@ -197,7 +200,7 @@ fn session_summary(view: &SessionView) -> protocol::SessionSummary {
     }
 }
 
-fn status(replica: &Replica<WasmEngine>, connected: Vec<u64>) -> protocol::ClusterStatus {
+fn status(replica: &Replica<BothEngines>, connected: Vec<u64>) -> protocol::ClusterStatus {
     use gesmas_machine::Engine as _;
     let (machine, node) = (replica.machine(), replica.node());
     let ballot = node.promised_ballot();
@@ -219,7 +222,7 @@ fn status(replica: &Replica<WasmEngine>, connected: Vec<u64>) -> protocol::Clust
     }
 }
 
-fn counters(replica: &Replica<WasmEngine>, counts: &[(&'static str, u64)]) -> Vec<(String, u64)> {
+fn counters(replica: &Replica<BothEngines>, counts: &[(&'static str, u64)]) -> Vec<(String, u64)> {
     let machine = replica.machine().statistics();
     let snapshots = replica.snapshot_counts();
     let own = [

@@ -12,15 +12,15 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use gesmas_coroutine::WasmEngine;
+use gesmas_coroutine::BothEngines;
 use gesmas_machine::{CodeHash, Command, Progress, SessionId};
 use gesmas_protocol::{self as protocol, ClientMessage};
 use tokio::sync::{oneshot, watch};
 
 use super::{
-    compiler::{CompilerQueue, Job},
+    compiler::CompilerQueue,
     convert,
-    input::{CompileReason, ConnectionId, HostClock, Input, Inputs},
+    input::{ConnectionId, HostClock, Input, Inputs},
     keeper::Keeper,
     outbox::{Outbox, Refused},
     peers,
@@ -69,7 +69,7 @@ pub(super) enum Waiting {
 
 /// See the file's head.
 pub(super) struct Driver {
-    pub(super) replica: Replica<WasmEngine>,
+    pub(super) replica: Replica<BothEngines>,
     pub(super) clock: HostClock,
     pub(super) router: Router,
     pub(super) compiler: CompilerQueue,
@@ -105,7 +105,7 @@ fn send(links: &mut BTreeMap<u64, Link>, peer: u64, frame: &Bytes) {
 
 impl Driver {
     pub(super) fn new(
-        replica: Replica<WasmEngine>,
+        replica: Replica<BothEngines>,
         clock: HostClock,
         compiler: CompilerQueue,
         keeper: Keeper,
@@ -284,7 +284,7 @@ impl Driver {
         {
             tracing::warn!(%class, %code, "a class that could not be compiled here is tried again");
             self.failed.remove(&code);
-            self.compiler.add(Job { code, module, reason: CompileReason::Ordered });
+            self.compile(code, module);
         }
     }
 

@@ -26,6 +26,7 @@ mod keeper;
 mod outbox;
 mod outputs;
 mod peers;
+mod recover;
 mod requests;
 mod router;
 mod serve;
@@ -37,5 +38,5 @@ pub use self::{
         CompileConfig, Config, ConfigError, KernelConfig, LogConfig, Member, QueueConfig,
         SnapshotConfig, Timing,
     },
-    serve::{ServeError, Server, start},
+    serve::{ServeError, Server, start, start_with},
 };

@@ -4,11 +4,9 @@ use gesmas_machine::{Effect, Outcome, Refusal};
 use gesmas_protocol::{self as protocol, AdminError, AdminReply, ServerMessage};
 
 use super::{
-    compiler::Job,
     convert,
     driver::{Driver, Waiting},
     errors,
-    input::CompileReason,
 };
 use crate::replica::{Output, ReadId};
 
@@ -108,7 +106,7 @@ impl Driver {
             }
             Effect::Compile { class, code } => {
                 if let Some(module) = self.replica.machine().module(&class) {
-                    self.compiler.add(Job { code, module, reason: CompileReason::Ordered });
+                    self.compile(code, module);
                 }
             }
             // The core's own affair.

@@ -3,6 +3,8 @@
 //! Everything is checked against names and limits here, before it is ordered; the machine checks it
 //! again. A module is compiled before it is ordered, so that one that cannot be compiled never is.
 
+use std::sync::Arc;
+
 use gesmas_machine::{
     CodeHash, Command, Engine as _, Place, RequestBody, STATE_MACHINE_VERSION, SessionId, Step,
 };
@@ -112,10 +114,19 @@ impl Driver {
         self.router.send(connection, ServerMessage::AdminAnswer(answer));
     }
 
+    /// Has code compiled that was ordered. What is native is there already.
+    pub(super) fn compile(&mut self, code: CodeHash, module: Arc<[u8]>) {
+        if self.replica.machine().engine().native.is_compiled(code) {
+            self.replica.handle_compiled(code, None);
+        } else {
+            self.compiler.add(Job { code, module, reason: CompileReason::Ordered });
+        }
+    }
+
     pub(super) fn compiled(&mut self, done: CompileDone) {
         let failure = match done.result {
             Ok(compiled) => {
-                self.replica.machine_mut().engine_mut().install(done.code, compiled);
+                self.replica.machine_mut().engine_mut().wasm.install(done.code, compiled);
                 None
             }
             Err(failure) => Some(failure),

@@ -33,6 +33,8 @@ const WARM_UP_CLIENTS: usize = 16;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub(crate) enum Name {
     Gesmas,
+    /// gesmas with the standard classes as native code.
+    Native,
     Zookeeper,
     Etcd,
     Redis,
@@ -40,12 +42,14 @@ pub(crate) enum Name {
 
 impl Name {
     /// In the order of their turns.
-    pub(crate) const ALL: [Self; 4] = [Self::Gesmas, Self::Zookeeper, Self::Etcd, Self::Redis];
+    pub(crate) const ALL: [Self; 5] =
+        [Self::Gesmas, Self::Native, Self::Zookeeper, Self::Etcd, Self::Redis];
 
     /// Its name in the tables.
     pub(crate) fn title(self) -> &'static str {
         match self {
-            Self::Gesmas => Gesmas::NAME,
+            Self::Gesmas => Gesmas::<false>::NAME,
+            Self::Native => Gesmas::<true>::NAME,
             Self::Zookeeper => ZooKeeper::NAME,
             Self::Etcd => Etcd::NAME,
             Self::Redis => Redis::NAME,
@@ -127,7 +131,12 @@ pub(crate) fn all(options: &Options) -> Result<Measured> {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
             let (local, into) = (LocalSet::new(), &mut measured);
             match name {
-                Name::Gesmas => local.block_on(&runtime, one::<Gesmas>(*name, rows, length, into)),
+                Name::Gesmas => {
+                    local.block_on(&runtime, one::<Gesmas<false>>(*name, rows, length, into))
+                }
+                Name::Native => {
+                    local.block_on(&runtime, one::<Gesmas<true>>(*name, rows, length, into))
+                }
                 Name::Zookeeper => {
                     local.block_on(&runtime, one::<ZooKeeper>(*name, rows, length, into))
                 }

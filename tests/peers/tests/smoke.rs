@@ -53,3 +53,22 @@ fn every_row_has_figures_and_all_files_are_written() {
         assert!(path.metadata().is_ok_and(|file| file.len() > 500), "{file}");
     }
 }
+
+#[test]
+fn native_classes_have_figures_too() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let json = folder.path().join("figures.json");
+    let output = Command::new(env!("CARGO_BIN_EXE_gesmas-peers"))
+        .args(["queue", "election", "--systems", "native", "--repeats", "1", "--seconds", "0.2"])
+        .arg("--json")
+        .arg(&json)
+        .output()
+        .expect("it starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = std::fs::read_to_string(&json).expect("the figures are there");
+    let report: serde_json::Value = serde_json::from_str(&text).expect("it is JSON");
+    let rows = report["rows"].as_array().expect("there are rows");
+    let works: Vec<_> = rows.iter().map(|row| (&row["work"], &row["system"])).collect();
+    let queue = (&"queue".into(), &"gesmas, native".into());
+    assert_eq!(works, [queue; 3], "it is spared the elections");
+}

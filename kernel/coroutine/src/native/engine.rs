@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use corosensei::stack::DefaultStack;
+use gesmas_abi::interface::Interface;
 use gesmas_machine::{
     ActivationId, Answer, ClassInterface, CodeHash, End, Engine, EngineIdentity, Entry, MethodName,
     ModuleError, ModuleLimits, Trap, Turn,
@@ -58,6 +59,18 @@ impl NativeEngine {
     /// The code of all its classes, with the text that stands for their modules.
     pub fn modules(&self) -> impl Iterator<Item = (CodeHash, Vec<u8>)> {
         self.classes.iter().map(|(code, class)| (*code, native_module(class)))
+    }
+
+    /// Its classes.
+    pub fn classes(&self) -> impl Iterator<Item = &NativeClass> {
+        self.classes.values()
+    }
+
+    /// The interface of one of its classes.
+    #[must_use]
+    pub fn interface(&self, code: CodeHash) -> Option<Interface> {
+        let class = self.classes.get(&code)?;
+        Some(Interface::decode(class.interface).expect("the SDK has encoded it"))
     }
 
     /// How many bodies are suspended.

@@ -48,12 +48,14 @@ struct Shared {
 }
 
 impl Pages {
-    /// Watches the memory of a store from now on; every page is noted yet. None where pages of the
-    /// host have another size, or where the memory has too many.
+    /// Watches the memory of a store from now on; every page is noted yet. None on hosts on which a
+    /// write on a protected page is told otherwise or whose pages have another size, and where the
+    /// memory has too many.
     pub(super) fn watch<T>(store: &mut Store<T>, memory: Memory) -> Option<Self> {
         let bytes = memory.data_size(&mut *store);
         let pages = bytes / PAGE;
-        if page_size() != PAGE || pages == 0 || pages > MOST {
+        let usual = cfg!(target_os = "linux") && page_size() == PAGE;
+        if !usual || pages == 0 || pages > MOST {
             return None;
         }
         let start = memory.data_ptr(&mut *store) as usize;

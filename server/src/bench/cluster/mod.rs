@@ -20,7 +20,7 @@ pub use self::{
     point::{Placement, Point},
     report::{PointReport, ReplicaReport, Report},
 };
-use crate::local_cluster::{LocalCluster, LocalClusterError};
+use crate::local_cluster::{ClassKind, LocalCluster, LocalClusterError};
 
 /// Replicas.
 const REPLICAS: u64 = 3;
@@ -32,6 +32,8 @@ pub struct Options {
     pub points: Vec<Point>,
     /// Length of each.
     pub length: Duration,
+    /// How the class runs.
+    pub kind: ClassKind,
 }
 
 /// Why there are no figures.
@@ -80,8 +82,8 @@ pub async fn run(
     options: &Options,
     mut progress: impl FnMut(&PointReport),
 ) -> Result<Report, ClusterBenchError> {
-    let cluster = LocalCluster::start("bench", REPLICAS).await?;
-    ship(&cluster.client_of(0).await?).await?;
+    let cluster = LocalCluster::start_with(options.kind, "bench", REPLICAS).await?;
+    ship(&cluster.client_of(0).await?, options.kind).await?;
     let mut points = Vec::new();
     for (number, point) in options.points.iter().enumerate() {
         let report = point::measure(&cluster, number, point, options.length).await?;
@@ -93,11 +95,12 @@ pub async fn run(
 }
 
 /// Puts the class; the reply comes when it can be called.
-pub(super) async fn ship(client: &Client) -> Result<(), ClusterBenchError> {
-    let class = gesmas_classes::find("Counter").expect("it is a standard class");
+pub(super) async fn ship(client: &Client, kind: ClassKind) -> Result<(), ClusterBenchError> {
+    let counter = kind.modules().into_iter().find(|(name, _)| *name == "Counter");
+    let (name, module) = counter.expect("it is a standard class");
     let session = client.session().open().await;
     let session = session.map_err(|error| ClusterBenchError::call("opening a session", error))?;
-    let put = session.put_class(class.name, class.module).deadline(Duration::from_secs(60)).await;
+    let put = session.put_class(name, module).deadline(Duration::from_secs(60)).await;
     put.map_err(|error| ClusterBenchError::call("shipping Counter", error))?;
     session.close().await;
     Ok(())

@@ -102,6 +102,7 @@ fn range(values: impl Iterator<Item = f64> + Clone) -> Option<Range<f64>> {
 fn colour(name: Name) -> RGBColor {
     match name {
         Name::Gesmas => RGBColor(0xc0, 0x39, 0x2b),
+        Name::Native => RGBColor(0xe6, 0x7e, 0x22),
         Name::Zookeeper => RGBColor(0x29, 0x80, 0xb9),
         Name::Etcd => RGBColor(0x27, 0xae, 0x60),
         Name::Redis => RGBColor(0x7f, 0x8c, 0x8d),

@@ -53,7 +53,7 @@ use Kind::{
     Barrier, Consume, Counter, Election, Herd, Pipelined, Produce, Queue, Read, Regular, Shared,
     Update,
 };
-use Name::{Gesmas, Redis, Zookeeper};
+use Name::{Gesmas, Native, Redis, Zookeeper};
 
 /// One target: what it is called, its bound, and how it is computed, if all that it needs was measured.
 type Target = (&'static str, Bound, fn(&Report) -> Option<f64>);
@@ -96,6 +96,7 @@ const TARGETS: &[Target] = &[
     ("1,000 increments under way on 16 connections, a second", AtLeast(85_000.0), |r| {
         r.rate(Pipelined, 1_000, Gesmas)
     }),
+    ("the same, native", AtLeast(400_000.0), |r| r.rate(Pipelined, 1_000, Native)),
     ("a client beside a busy queue, p50, times alone", AtMost(1.5), |r| {
         Some(r.p50(Regular, 50, Gesmas)? / r.p50(Regular, 0, Gesmas)?)
     }),

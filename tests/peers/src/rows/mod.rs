@@ -15,8 +15,11 @@ use serde::Serialize;
 
 use crate::{
     run::Sample,
-    systems::{Client, PeerError, Result, System},
+    systems::{Client, PeerError, Result, System, gesmas::Gesmas},
 };
+
+/// gesmas with native classes.
+const NATIVE: &str = <Gesmas<true> as System>::NAME;
 
 /// Bytes of a value or an item.
 pub(crate) const PAYLOAD: usize = 16;
@@ -209,6 +212,18 @@ impl Row {
             (Kind::Pipelined, _, "ZooKeeper" | "etcd") => {
                 Some(Cap::Leave("what reads and writes back has nothing to pipeline"))
             }
+            (
+                Kind::Update
+                | Kind::Counter
+                | Kind::Queue
+                | Kind::Produce
+                | Kind::Barrier
+                | Kind::Shared
+                | Kind::Pipelined,
+                _,
+                NATIVE,
+            ) => None,
+            (.., NATIVE) => Some(Cap::Leave("the kernel's work is a small part of it")),
             (Kind::Barrier, size, "ZooKeeper") if size > 50 => Some(Cap::Rounds(5_000 / size)),
             (Kind::Barrier, size, "etcd") => Some(Cap::Rounds(1_000 / size)),
             (Kind::Four, ..) if slow => Some(Cap::Rounds(500)),

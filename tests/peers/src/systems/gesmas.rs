@@ -1,8 +1,9 @@
-//! gesmas: three replicas, each a process, with the settings that a user gets who changes none.
+//! gesmas: three replicas, each a process, with the settings that a user gets who changes none; and the
+//! same with the standard classes as native code, to show what the sandbox costs.
 
 use std::{path::Path, time::Duration};
 
-use gesmas::local_cluster::LocalCluster;
+use gesmas::local_cluster::{ClassKind, LocalCluster};
 use gesmas_barrier::BarrierStub;
 use gesmas_client::Session;
 use gesmas_counter::CounterStub;
@@ -21,7 +22,7 @@ const REGISTER: &str = "bench";
 const COMPILATION: Duration = Duration::from_secs(60);
 
 /// See the file's head.
-pub(crate) struct Gesmas {
+pub(crate) struct Gesmas<const NATIVE: bool> {
     cluster: LocalCluster,
     leader: usize,
 }
@@ -30,16 +31,17 @@ fn failed(error: impl std::fmt::Display) -> PeerError {
     PeerError::Gesmas(error.to_string())
 }
 
-impl System for Gesmas {
-    const NAME: &'static str = "gesmas";
+impl<const NATIVE: bool> System for Gesmas<NATIVE> {
+    const NAME: &'static str = if NATIVE { "gesmas, native" } else { "gesmas" };
     type Client = GesmasClient;
 
     async fn start(_folder: &Path) -> Result<Self> {
-        let cluster = LocalCluster::start("peers", REPLICAS).await.map_err(failed)?;
+        let kind = if NATIVE { ClassKind::Native } else { ClassKind::Wasm };
+        let cluster = LocalCluster::start_with(kind, "peers", REPLICAS).await.map_err(failed)?;
         let client = cluster.client_of(0).await.map_err(failed)?;
         let session = client.session().open().await.map_err(failed)?;
-        for class in gesmas_classes::ALL {
-            let put = session.put_class(class.name, class.module).deadline(COMPILATION);
+        for (name, module) in kind.modules() {
+            let put = session.put_class(name, module).deadline(COMPILATION);
             put.await.map_err(failed)?;
         }
         session.close().await;

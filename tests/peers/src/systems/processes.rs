@@ -7,7 +7,13 @@ use std::{
     net::{Ipv4Addr, SocketAddr, TcpListener},
     path::Path,
     process::{Child, Command, Stdio},
+    time::{Duration, Instant},
 };
+
+use super::{PeerError, Result};
+
+/// Time between two looks at a server that is starting.
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// Why a system is not there.
 #[derive(Debug, thiserror::Error)]
@@ -32,7 +38,11 @@ impl Cluster {
     }
 
     /// Starts a server.
-    pub(crate) fn spawn(&mut self, mut command: Command, output: &Path) -> Result<(), StartError> {
+    pub(crate) fn spawn(
+        &mut self,
+        mut command: Command,
+        output: &Path,
+    ) -> std::result::Result<(), StartError> {
         let output = fs::File::create(output)?;
         let errors = output.try_clone()?;
         let child = command.stdin(Stdio::null()).stdout(output).stderr(errors).spawn();
@@ -63,6 +73,22 @@ impl Drop for Cluster {
             let _reaped = child.wait();
         }
     }
+}
+
+/// Waits until a server that was started works, but not for ever.
+pub(crate) async fn until(
+    system: &'static str,
+    patience: Duration,
+    works: impl AsyncFn() -> bool,
+) -> Result<()> {
+    let start = Instant::now();
+    while !works().await {
+        if start.elapsed() > patience {
+            return Err(PeerError::Late(system, patience));
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+    Ok(())
 }
 
 /// Ports of loopback that nobody listens on now.

@@ -3,11 +3,7 @@
 //! A queue is a list, a barrier a counter with a list of permits, an election a list with one token. A
 //! client that dies takes an item, a permit or the token along for good; nothing of the others does.
 
-use std::{
-    path::Path,
-    process::Command,
-    time::{Duration, Instant},
-};
+use std::{path::Path, process::Command, time::Duration};
 
 use ::redis::{
     AsyncConnectionConfig, AsyncTypedCommands as _, RedisConnectionInfo, aio::MultiplexedConnection,
@@ -15,9 +11,9 @@ use ::redis::{
 use tokio::task::JoinHandle;
 
 use super::{
-    Client, PeerError, Result, System,
+    Client, Result, System,
     counted::{Count, Counted},
-    processes::{Cluster, free_ports},
+    processes::{Cluster, free_ports, until},
 };
 
 /// A server that takes no connection by then will not.
@@ -38,13 +34,7 @@ impl System for Redis {
         command.args(["--appendonly", "yes", "--appendfsync", "always", "--dir"]).arg(folder);
         cluster.spawn(command, &folder.join("redis.log"))?;
         let system = Self(cluster);
-        let start = Instant::now();
-        while system.connect(0).await.is_err() {
-            if start.elapsed() > PATIENCE {
-                return Err(PeerError::Late(Self::NAME, PATIENCE));
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+        until(Self::NAME, PATIENCE, async || system.connect(0).await.is_ok()).await?;
         Ok(system)
     }
 

@@ -1,11 +1,6 @@
 //! Three etcd servers on loopback, each with its own folder, synced as by default.
 
-use std::{
-    net::SocketAddr,
-    path::Path,
-    process::Command,
-    time::{Duration, Instant},
-};
+use std::{net::SocketAddr, path::Path, process::Command, time::Duration};
 
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -15,7 +10,7 @@ use tokio::{
 use super::{client::Connection, recipes::EtcdClient};
 use crate::systems::{
     PeerError, Result, System,
-    processes::{Cluster, free_ports},
+    processes::{Cluster, free_ports, until},
 };
 
 /// Servers that take no work by then will not.
@@ -55,14 +50,8 @@ impl System for Etcd {
             cluster.spawn(command, &folder.join(format!("{name}.log")))?;
         }
         let mut system = Self { cluster, leader: 0 };
-        let start = Instant::now();
         for number in 0..clients.len() {
-            while !system.takes_work(number).await {
-                if start.elapsed() > PATIENCE {
-                    return Err(PeerError::Late(Self::NAME, PATIENCE));
-                }
-                tokio::time::sleep(Duration::from_millis(20)).await;
-            }
+            until(Self::NAME, PATIENCE, async || system.takes_work(number).await).await?;
         }
         for (leader, address) in system.cluster.clients().iter().enumerate() {
             if figures(*address).await?.contains(LEADS) {

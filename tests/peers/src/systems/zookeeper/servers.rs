@@ -1,12 +1,6 @@
 //! Three ZooKeeper servers on loopback, each with its own folder, log synced as by default.
 
-use std::{
-    fs,
-    net::SocketAddr,
-    path::Path,
-    process::Command,
-    time::{Duration, Instant},
-};
+use std::{fs, net::SocketAddr, path::Path, process::Command, time::Duration};
 
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -16,7 +10,7 @@ use tokio::{
 use super::client::Client;
 use crate::systems::{
     PeerError, Result, System,
-    processes::{Cluster, StartError, free_ports},
+    processes::{Cluster, StartError, free_ports, until},
 };
 
 /// Where Debian puts the libraries of its packages.
@@ -40,14 +34,8 @@ impl System for ZooKeeper {
 
     async fn start(folder: &Path) -> Result<Self> {
         let cluster = spawn(folder)?;
-        let start = Instant::now();
         for address in cluster.clients() {
-            while !takes_work(*address).await {
-                if start.elapsed() > PATIENCE {
-                    return Err(PeerError::Late(Self::NAME, PATIENCE));
-                }
-                tokio::time::sleep(Duration::from_millis(50)).await;
-            }
+            until(Self::NAME, PATIENCE, async || takes_work(*address).await).await?;
         }
         for (leader, address) in cluster.clients().iter().enumerate() {
             if figures(*address).await?.contains(LEADS) {
