@@ -15,7 +15,7 @@ use crate::{
     names::InvocationId,
     outcome::{LimitExceeded, Trap},
     planted::PlantedBug,
-    state::{AlarmAction, Blocked, Invocation, Open, Origin, Status, WakeUp, checksum},
+    state::{Alarm, AlarmAction, Blocked, Invocation, Open, Origin, Status, WakeUp, checksum},
     world::{Savepoint, World},
 };
 
@@ -282,10 +282,10 @@ impl<E: Engine> Machine<E> {
     /// and its deadline can pass. One that ends in its first segment has neither.
     fn enter_state(&mut self, invocation: &mut Invocation) {
         let id = invocation.id;
-        if let Some(due) = invocation.running.due.take() {
-            let action = AlarmAction::Deadline(id);
-            let deadline = self.world.make_alarm(&invocation.frame.object, due, action);
-            invocation.deadline = Some(deadline);
+        if let Some((alarm, due)) = invocation.running.deadline.take() {
+            let (object, action) = (invocation.frame.object.clone(), AlarmAction::Deadline(id));
+            self.world.insert_alarm(alarm, Alarm { due: Some(due), object, action });
+            invocation.deadline = Some(alarm);
         }
         if let Origin::Request { session, number } = invocation.origin {
             let session = self.world.state.session_mut(&session);

@@ -107,8 +107,8 @@ pub(crate) struct Running {
     pub(crate) segments: u32,
     /// Whether it has yet to block for the first time. Until then nothing of it is in the state.
     pub(crate) never_blocked: bool,
-    /// Its deadline, while it has not blocked.
-    pub(crate) due: Option<Time>,
+    /// Its deadline, with the number of its alarm, while it has not blocked.
+    pub(crate) deadline: Option<(AlarmId, Time)>,
     /// Semaphore it last went on from without a permit of it.
     pub(crate) woken_in_vain: Option<Arc<[u8]>>,
 }

@@ -46,7 +46,9 @@ impl<E: Engine> Machine<E> {
         invocation.detached = detached;
         let forgotten = self.world.planted.has(PlantedBug::DeadlineForgotten);
         if let (Some(time_left), false) = (time_left, detached || forgotten) {
-            invocation.running.due = Some(self.world.due_after(time_left));
+            // Numbered now: of two alarms that are due at once the older goes off first.
+            let alarm = self.world.state.next.take_alarm();
+            invocation.running.deadline = Some((alarm, self.world.due_after(time_left)));
         }
         self.run_segment(invocation, Begin::Fresh(savepoint));
     }

@@ -20,7 +20,7 @@ impl World {
         self.state.now.after(nanoseconds.max(1))
     }
 
-    /// Makes a deadline or the end of a timed wait; what it belongs to has been counted already.
+    /// Makes the end of a timed wait; what it belongs to has been counted already.
     pub(crate) fn make_alarm(
         &mut self,
         object: &ObjectName,
@@ -74,7 +74,8 @@ impl World {
         Some((id, alarm))
     }
 
-    pub(super) fn insert_alarm(&mut self, id: AlarmId, alarm: Alarm) {
+    /// Adds an alarm whose number was drawn before. Nothing takes it back: what makes it stands.
+    pub(crate) fn insert_alarm(&mut self, id: AlarmId, alarm: Alarm) {
         self.state.adjust_object(&alarm.object, Sum::default(), alarm.record(id));
         if let Some(due) = alarm.due {
             self.state.due.insert((due, id));
