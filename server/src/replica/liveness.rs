@@ -3,10 +3,14 @@
 //! Every replica tells the leader which clients it has heard of; the leader orders the end of a
 //! session that nobody has heard of for its timeout.
 //! Invariant: after an election, after a stall of its own, and after a time in which it heard of no
-//! majority, a leader first listens for a full timeout: nobody's session expires because servers or
-//! the network between them failed.
+//! majority or could have nothing decided, a leader first listens for a full timeout: nobody's session
+//! expires because servers or the network between them failed. What a leader appends that is no leader
+//! any more may be decided all the same, when another takes over its log.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Range,
+};
 
 use gesmas_machine::SessionId;
 
@@ -25,6 +29,9 @@ pub(super) struct Liveness {
     last_tick: u64,
     /// When peers were last heard of.
     peers: BTreeMap<u64, u64>,
+    /// How many entries were decided at the last tick, and when that was last true of all or more
+    /// were than before.
+    decided: (u64, u64),
 }
 
 impl Liveness {
@@ -68,12 +75,17 @@ impl Liveness {
         self.peers.insert(peer, now);
     }
 
-    /// Notices a stall of this replica, and that it is cut off from a majority: what its peers'
-    /// clients say does not reach it then. Called at every tick.
-    pub(super) fn tick(&mut self, now: u64, majority: usize) {
+    /// Notices a stall of this replica, that it is cut off from a majority, so that what its peers'
+    /// clients say does not reach it, and that nothing is decided, so that others may follow another
+    /// leader. Called at every tick, with the entries of the log that are not decided.
+    pub(super) fn tick(&mut self, now: u64, majority: usize, undecided: Range<u64>) {
         let recent = self.peers.values().filter(|heard| now.saturating_sub(**heard) <= STALL);
         let cut_off = recent.count() + 1 < majority;
-        if cut_off || now.saturating_sub(self.last_tick) > STALL {
+        if undecided.is_empty() || undecided.start != self.decided.0 {
+            self.decided = (undecided.start, now);
+        }
+        let stuck = now.saturating_sub(self.decided.1) > STALL;
+        if cut_off || stuck || now.saturating_sub(self.last_tick) > STALL {
             self.heard.clear();
             self.ending.clear();
         }
@@ -146,11 +158,32 @@ mod tests {
     fn a_stall_of_the_leader_is_not_held_against_clients() {
         let mut liveness = Liveness::default();
         liveness.hear_peer(2, 0);
-        liveness.tick(0, 2);
+        liveness.tick(0, 2, 0..0);
         assert!(expired(&mut liveness, 0).is_empty());
         liveness.hear_peer(2, 60_000_000_000);
-        liveness.tick(60_000_000_000, 2);
+        liveness.tick(60_000_000_000, 2, 0..0);
         assert!(expired(&mut liveness, 60_000_000_000).is_empty());
+    }
+
+    #[test]
+    fn a_leader_that_gets_nothing_decided_listens_anew() {
+        let mut liveness = Liveness::default();
+        let tick = |liveness: &mut Liveness, undecided: Range<u64>, half: u64| {
+            let at = half * STALL / 2;
+            liveness.hear_peer(2, at);
+            liveness.tick(at, 2, undecided);
+            liveness.expired([(ONE, 3 * STALL)].into_iter(), at)
+        };
+        for half in 0..20 {
+            let undecided = if half < 2 { half..half + 1 } else { 2..9 };
+            assert!(tick(&mut liveness, undecided, half).is_empty(), "it is stuck at {half}");
+        }
+        for half in 20..26 {
+            let ended = tick(&mut liveness, half..half + 1, half);
+            assert!(ended.is_empty(), "it listens at {half}");
+        }
+        let ended = (26..30).any(|half| !tick(&mut liveness, 99..99, half).is_empty());
+        assert!(ended, "a silent session expires in the end");
     }
 
     #[test]
@@ -160,7 +193,7 @@ mod tests {
             if heard {
                 liveness.hear_peer(2, at);
             }
-            liveness.tick(at, 2);
+            liveness.tick(at, 2, 0..0);
             liveness.expired([(ONE, 3 * STALL)].into_iter(), at)
         };
         // Every half of a stall's length a tick; from the second on the peer is silent for long.

@@ -270,7 +270,8 @@ impl<E: Engine> Replica<E> {
         self.node.tick()?;
         self.takeover_tick()?;
         if !self.has_planted(PlantedBug::StalledLeaderExpires) {
-            self.liveness.tick(self.now.monotonic, self.majority());
+            let undecided = self.node.decided_index()..self.node.accepted_index();
+            self.liveness.tick(self.now.monotonic, self.majority(), undecided);
         }
         let before = self.now.monotonic.saturating_sub(self.settings.resend_after);
         self.outstanding.resend_older(before);

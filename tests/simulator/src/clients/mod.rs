@@ -264,6 +264,7 @@ impl Client {
                     && own.id == session
                 {
                     own.lease = own.lease.max(asked + self.timeout);
+                    own.lives_in_order |= around.in_order;
                 }
                 Ok(())
             }
@@ -307,8 +308,8 @@ impl Client {
             let message = format!("session {id} is over {early} ms before its lease");
             return Err(Violation::new("sessions", message));
         }
-        let closed = matches!(&self.phase, Phase::Open(own) if own.closing);
-        if around.in_order && around.outside && !closed {
+        let owed = matches!(&self.phase, Phase::Open(own) if own.lives_in_order && !own.closing);
+        if around.in_order && around.outside && owed {
             let message = format!("{:?} of a living client is over", self.session());
             return Err(Violation::new("sessions", message));
         }
@@ -342,6 +343,7 @@ impl Client {
             return Err(Violation::new("sessions", format!("an opening was refused: {session:?}")));
         };
         let mut session = Session::new(id, nonce);
+        session.lives_in_order = around.in_order;
         match around.workload.first_put(around.prng) {
             Some(put) => session.add(around.catalog.request(&put), Some(put)),
             None => session.add(around.catalog.put(around.workload.class()), None),

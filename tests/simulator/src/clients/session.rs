@@ -63,6 +63,9 @@ pub(super) struct Session {
     unacknowledged: bool,
     /// Until when the service has promised that it lives.
     pub(super) lease: u64,
+    /// Whether the service has said that it lives since the cluster is in order. One that had not may
+    /// have ended before.
+    pub(super) lives_in_order: bool,
     /// Whether its client closes it.
     pub(super) closing: bool,
 }
@@ -78,6 +81,7 @@ impl Session {
             received: Received::default(),
             unacknowledged: false,
             lease: 0,
+            lives_in_order: false,
             closing: false,
         }
     }
