@@ -150,6 +150,15 @@ fn both_engines_run_side_by_side() {
     assert_ne!(both.identity(), both.wasm.identity());
 }
 
+#[test]
+fn both_engines_without_native_classes_are_as_one_of_modules() {
+    let both = BothEngines { native: NativeEngine::default(), wasm: driver::engine() };
+    assert_eq!(both.identity(), both.wasm.identity());
+    let limits = ModuleLimits::default();
+    assert!(both.inspect("Test", b"native/Test/1.2.3", 1, &limits).is_err());
+    assert!(both.inspect("Test", &driver::body(""), 1, &limits).is_ok());
+}
+
 /// Runs a class's calls one after the other on one store.
 fn history(engine: &mut impl Engine, code: CodeHash, calls: &[(&str, Vec<u8>)]) -> Vec<Run> {
     let mut store = Store::default();

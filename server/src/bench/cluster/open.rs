@@ -119,6 +119,7 @@ mod tests {
         assert_eq!(due_after(0, 3), Duration::ZERO);
         assert_eq!(due_after(1, 3), Duration::from_nanos(333_333_333));
         assert_eq!(due_after(3_000_001, 3), Duration::new(1_000_000, 333_333_333));
+        assert_eq!(due_after(6, 7), Duration::from_nanos(857_142_857));
     }
 
     #[test]
