@@ -56,11 +56,6 @@ impl NativeEngine {
         engine
     }
 
-    /// The code of all its classes, with the text that stands for their modules.
-    pub fn modules(&self) -> impl Iterator<Item = (CodeHash, Vec<u8>)> {
-        self.classes.iter().map(|(code, class)| (*code, native_module(class)))
-    }
-
     /// Its classes.
     pub fn classes(&self) -> impl Iterator<Item = &NativeClass> {
         self.classes.values()

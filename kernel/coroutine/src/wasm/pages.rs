@@ -109,6 +109,7 @@ impl Shared {
         if page >= self.pages || self.noted.load(Ordering::Relaxed) & (1 << page) != 0 {
             return false;
         }
+        // Should the system refuse, the panic ends the process: it cannot leave a handler.
         self.set(page, 1, MprotectFlags::READ | MprotectFlags::WRITE);
         self.noted.fetch_or(1 << page, Ordering::Relaxed);
         true

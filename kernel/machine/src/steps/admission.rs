@@ -106,7 +106,7 @@ impl<E: Engine> Machine<E> {
         });
     }
 
-    /// The same to change it, in what is no part of its record.
+    /// The session of a place that is known to have one, to change what is no part of its record.
     pub(super) fn session(&mut self, place: Place) -> &mut Session {
         self.world.state.session_mut(&place.session).expect("its standing was looked up")
     }
@@ -125,7 +125,7 @@ impl<E: Engine> Machine<E> {
         room_for_reply(session, limits).map_err(Refusal::Limit)
     }
 
-    /// The session of a place that is known to have one, to look at it.
+    /// The same, to look at it.
     pub(super) fn known_session(&self, place: Place) -> &Session {
         &self.world.state.sessions[&place.session]
     }

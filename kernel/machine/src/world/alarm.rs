@@ -74,7 +74,8 @@ impl World {
         Some((id, alarm))
     }
 
-    /// Adds an alarm whose number was drawn before. Nothing takes it back: what makes it stands.
+    /// Adds an alarm under a number that was drawn for it. Whoever may have to take it back records
+    /// that.
     pub(crate) fn insert_alarm(&mut self, id: AlarmId, alarm: Alarm) {
         self.state.adjust_object(&alarm.object, Sum::default(), alarm.record(id));
         if let Some(due) = alarm.due {
