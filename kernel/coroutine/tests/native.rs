@@ -205,14 +205,7 @@ fn the_queue_makes_the_same_calls_on_both_engines() {
 
 #[test]
 fn standard_classes_have_one_interface_on_both_engines() {
-    let natives = [
-        gesmas_barrier::Barrier::native(),
-        gesmas_counter::Counter::native(),
-        gesmas_election::Election::native(),
-        gesmas_lock::Lock::native(),
-        gesmas_queue::Queue::native(),
-        gesmas_register::Register::native(),
-    ];
+    let natives = gesmas_classes::native();
     let native = NativeEngine::new(natives);
     let wasm = driver::engine();
     let limits = ModuleLimits::default();

@@ -10,10 +10,7 @@ use super::{
     failure::Failure,
     logging::{self, LogFormat},
 };
-use crate::{
-    local_cluster::native_classes,
-    shell::{self, Config},
-};
+use crate::shell::{self, Config};
 
 /// `gesmas serve`.
 #[derive(Debug, Args)]
@@ -42,7 +39,7 @@ pub(super) async fn run(args: &ServeArgs) -> Result<(), Failure> {
     logging::start(args.log_format, "info");
     let config = Config::load(&args.config)?;
     let signal = Stop::listen()?;
-    let classes = if args.native { native_classes() } else { Vec::new() };
+    let classes = if args.native { gesmas_classes::native().to_vec() } else { Vec::new() };
     let server = shell::start_with(&config, &classes).await?;
     tracing::info!(
         replica = config.replica,

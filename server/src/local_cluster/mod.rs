@@ -17,9 +17,9 @@ use gesmas_client::{Client, ConnectError, protocol::ClusterStatus};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-mod native;
+mod class_kind;
 
-pub use self::native::{ClassKind, native_classes};
+pub use self::class_kind::ClassKind;
 
 /// A cluster that is not ready by then will not be.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -41,15 +41,7 @@ impl Native {
     /// When there is no such class.
     #[must_use]
     pub fn new(name: &str) -> Self {
-        let all = [
-            gesmas_barrier::Barrier::native(),
-            gesmas_counter::Counter::native(),
-            gesmas_election::Election::native(),
-            gesmas_lock::Lock::native(),
-            gesmas_queue::Queue::native(),
-            gesmas_register::Register::native(),
-        ];
-        let class = all.into_iter().find(|class| class.name == name);
+        let class = gesmas_classes::native().into_iter().find(|class| class.name == name);
         let class = class.unwrap_or_else(|| panic!("{name} is no standard class in Rust"));
         Self { class, module: native_module(&class) }
     }

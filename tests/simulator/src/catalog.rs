@@ -35,15 +35,6 @@ pub(crate) struct Catalog {
     signatures: BTreeMap<(ClassName, String), u64>,
 }
 
-fn standard() -> [NativeClass; 4] {
-    [
-        gesmas_barrier::Barrier::native(),
-        gesmas_counter::Counter::native(),
-        gesmas_lock::Lock::native(),
-        gesmas_queue::Queue::native(),
-    ]
-}
-
 /// The simulator's own. The last two have one name.
 fn own() -> [NativeClass; 3] {
     [crate::yard::Yard::native(), second_rival(), crate::rival::first::Rival::native()]
@@ -65,7 +56,7 @@ impl Catalog {
         let rival = native_module(&second_rival());
         let (modules, signatures) = (BTreeMap::new(), BTreeMap::new());
         let mut catalog = Self { modules, rival, mixed, signatures };
-        for class in standard().into_iter().chain(own()) {
+        for class in gesmas_classes::native().into_iter().chain(own()) {
             let name = ClassName::new(class.name).expect("standard classes have good names");
             let interface = Interface::decode(class.interface).expect("the macro made it");
             for method in interface.methods {
@@ -85,7 +76,7 @@ impl Catalog {
         if self.mixed {
             SimulatedEngine::mixed(own(), live)
         } else {
-            SimulatedEngine::native(standard().into_iter().chain(own()))
+            SimulatedEngine::native(gesmas_classes::native().into_iter().chain(own()))
         }
     }
 

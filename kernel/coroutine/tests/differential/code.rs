@@ -24,15 +24,8 @@ pub(crate) fn modules() -> &'static [Module] {
     static MODULES: OnceLock<Vec<Module>> = OnceLock::new();
     MODULES.get_or_init(|| {
         let compiler = new(1).compiler();
-        let natives = [
-            gesmas_barrier::Barrier::native(),
-            gesmas_counter::Counter::native(),
-            gesmas_election::Election::native(),
-            gesmas_lock::Lock::native(),
-            gesmas_queue::Queue::native(),
-            gesmas_register::Register::native(),
-            gesmas_specimen::Specimen::native(),
-        ];
+        let standard = gesmas_classes::native().into_iter();
+        let natives = standard.chain([gesmas_specimen::Specimen::native()]);
         let module = |native: NativeClass| {
             let bytes = match gesmas_classes::find(native.name) {
                 Some(standard) => standard.module.to_vec(),
@@ -41,7 +34,7 @@ pub(crate) fn modules() -> &'static [Module] {
             let artifact = compiler.artifact(&bytes).expect("the classes of the test compile");
             Module { bytes, artifact, native }
         };
-        natives.into_iter().map(module).collect()
+        natives.map(module).collect()
     })
 }
 

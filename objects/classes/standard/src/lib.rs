@@ -1,7 +1,10 @@
-//! The standard classes of gesmas, compiled to WebAssembly and embedded.
+//! The standard classes of gesmas, compiled to WebAssembly and embedded; and as code of the program,
+//! for tests, and for whoever wants to see what the sandbox costs.
 //!
 //! Invariant: what is embedded is what a user of the same sources and toolchain would compile, byte
 //! for byte; the standard classes have no privileges besides their reserved names.
+
+use gesmas_sdk::host::NativeClass;
 
 include!(concat!(env!("OUT_DIR"), "/classes.rs"));
 
@@ -29,6 +32,19 @@ pub const ALL: [Standard; MODULES.len()] = {
 #[must_use]
 pub fn find(name: &str) -> Option<Standard> {
     ALL.into_iter().find(|standard| standard.name == name)
+}
+
+/// The standard classes as code of this program, by name.
+#[must_use]
+pub fn native() -> [NativeClass; MODULES.len()] {
+    [
+        gesmas_barrier::Barrier::native(),
+        gesmas_counter::Counter::native(),
+        gesmas_election::Election::native(),
+        gesmas_lock::Lock::native(),
+        gesmas_queue::Queue::native(),
+        gesmas_register::Register::native(),
+    ]
 }
 
 #[cfg(test)]
@@ -61,5 +77,10 @@ mod tests {
     fn classes_are_found_by_name() {
         assert_eq!(find("Queue").map(|standard| standard.name), Some("Queue"));
         assert_eq!(find("Nothing"), None);
+    }
+
+    #[test]
+    fn the_same_classes_are_there_in_both_kinds() {
+        assert_eq!(native().map(|class| class.name), ALL.map(|standard| standard.name));
     }
 }

@@ -3,7 +3,6 @@
 //! Native ones show what the sandbox costs; nobody else loads them.
 
 use gesmas_coroutine::native_module;
-use gesmas_sdk::host::NativeClass;
 
 /// How the standard classes of a cluster run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,34 +23,9 @@ impl ClassKind {
                 all.map(|class| (class.name, class.module.to_vec())).collect()
             }
             Self::Native => {
-                let all = native_classes().into_iter();
+                let all = gesmas_classes::native().into_iter();
                 all.map(|class| (class.name, native_module(&class))).collect()
             }
         }
-    }
-}
-
-/// The standard classes as code of this program.
-#[must_use]
-pub fn native_classes() -> Vec<NativeClass> {
-    vec![
-        gesmas_barrier::Barrier::native(),
-        gesmas_counter::Counter::native(),
-        gesmas_election::Election::native(),
-        gesmas_lock::Lock::native(),
-        gesmas_queue::Queue::native(),
-        gesmas_register::Register::native(),
-    ]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_same_classes_are_there_in_both_kinds() {
-        let names =
-            |kind: ClassKind| kind.modules().into_iter().map(|(name, _)| name).collect::<Vec<_>>();
-        assert_eq!(names(ClassKind::Native), names(ClassKind::Wasm));
     }
 }
