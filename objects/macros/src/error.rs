@@ -21,10 +21,16 @@ pub(crate) fn expand(arguments: TokenStream, item: TokenStream) -> TokenStream {
         return mistakes.into_tokens().unwrap_or_default();
     };
     for variant in &error.variants {
-        if variant.ident == "Cancelled" && variant.fields != Fields::Unit {
+        let made_of = match variant.ident.to_string().as_str() {
+            "Cancelled" => "a cancellation",
+            "NoSession" => "a permit that no session could own",
+            _ => continue,
+        };
+        if variant.fields != Fields::Unit {
+            let name = &variant.ident;
             mistakes.add(
                 variant,
-                "the variant `Cancelled` has no fields: `?` makes it of a cancellation",
+                &format!("the variant `{name}` has no fields: `?` makes it of {made_of}"),
             );
         }
     }
@@ -41,8 +47,9 @@ fn emit(error: &ItemEnum, value: &TokenStream) -> TokenStream {
         let text = if docs.is_empty() { name.to_string() } else { docs };
         quote! { Self::#name { .. } => #text }
     });
-    let cancellable = error.variants.iter().any(|variant| variant.ident == "Cancelled");
-    let conversions = cancellable.then(|| {
+    let has = |name| error.variants.iter().any(|variant| variant.ident == name);
+    let no_session = if has("NoSession") { quote!(NoSession) } else { quote!(Cancelled) };
+    let conversions = has("Cancelled").then(|| {
         quote! {
             impl ::core::convert::From<::gesmas_sdk::Cancelled> for #ident {
                 fn from(_: ::gesmas_sdk::Cancelled) -> Self {
@@ -51,8 +58,12 @@ fn emit(error: &ItemEnum, value: &TokenStream) -> TokenStream {
             }
 
             impl ::core::convert::From<::gesmas_sdk::NotAcquired> for #ident {
-                fn from(_: ::gesmas_sdk::NotAcquired) -> Self {
-                    Self::Cancelled
+                fn from(reason: ::gesmas_sdk::NotAcquired) -> Self {
+                    match reason {
+                        ::gesmas_sdk::NotAcquired::Cancelled => Self::Cancelled,
+                        ::gesmas_sdk::NotAcquired::SessionOver
+                        | ::gesmas_sdk::NotAcquired::NoSession => Self::#no_session,
+                    }
                 }
             }
         }

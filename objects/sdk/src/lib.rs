@@ -71,7 +71,8 @@ pub use gesmas_abi as abi;
 pub use gesmas_macros::class;
 /// Makes an enum the error of a class's methods: it becomes a value, an
 /// [`Error`](std::error::Error) whose text is each variant's documentation, and, if it has a variant
-/// `Cancelled`, convertible from [`Cancelled`], so that `?` works on what blocks.
+/// `Cancelled`, convertible from [`Cancelled`], so that `?` works on what blocks. A
+/// [`NotAcquired`] for want of a session becomes the variant `NoSession`, if there is one.
 ///
 /// ```
 /// use gesmas_sdk::prelude::*;

@@ -95,6 +95,14 @@ impl Semaphore {
         self.own(Wait::Never, PermitOwner::Invocation).ok().flatten()
     }
 
+    /// Like [`acquire`](Self::acquire), but blocks at most until that time: none when it had come.
+    ///
+    /// # Errors
+    /// [`Cancelled`] when the call is cancelled while it waits.
+    pub fn acquire_until(&mut self, time: Time) -> Result<Option<Permit>> {
+        Ok(self.own(Wait::Until(time.0), PermitOwner::Invocation)?)
+    }
+
     /// Takes a permit that the caller's session owns: given back when the session is over.
     ///
     /// # Errors
@@ -123,6 +131,15 @@ impl Semaphore {
         duration: Duration,
     ) -> Result<Option<Permit>, NotAcquired> {
         self.own(Wait::For(nanoseconds(duration)), PermitOwner::Session)
+    }
+
+    /// Like [`acquire_for_session`](Self::acquire_for_session), but blocks at most until that time:
+    /// none when it had come.
+    ///
+    /// # Errors
+    /// [`NotAcquired`] when the call is cancelled while it waits, or there is no session to own it.
+    pub fn acquire_for_session_until(&mut self, time: Time) -> Result<Option<Permit>, NotAcquired> {
+        self.own(Wait::Until(time.0), PermitOwner::Session)
     }
 
     fn own(&mut self, wait: Wait, owner: PermitOwner) -> Result<Option<Permit>, NotAcquired> {
