@@ -26,7 +26,7 @@ use crate::json::{self, Integers, type_name};
   gesmas call Queue/jobs produce 'resize cat.png'
   gesmas call Queue/jobs consume --timeout 5m
   gesmas call Counter/visits add -1
-  gesmas call Lock/leader lock --hold
+  gesmas call Lock/leader lock 1 --hold
   gesmas call Queue/jobs produce '{"base64": "AAEC"}' --json
 
 Arguments are JSON, checked against the interface of the class (`gesmas class show Queue`). A word

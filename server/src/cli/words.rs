@@ -1,7 +1,7 @@
 //! Words of the command line as JSON of the parameters' types.
 //!
 //! A word is JSON. Where a text is wanted, a word that is no JSON text stands for itself, so that
-//! `produce hello`, `lock_for 30s` and `set 42` need no second pair of quotes.
+//! `produce hello`, `consume_for 30s` and `set 42` need no second pair of quotes.
 
 use gesmas_abi::interface::{Method, TypeOwned};
 use serde_json::Value;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use gesmas_abi::value::{Bytes, from_bytes};
+use gesmas_abi::value::{Bytes, from_bytes, to_bytes};
 use gesmas_client::{
     Client, Session, SessionState,
     protocol::{KeepAlive, Outcome, OverReason, Request, RequestBody, ServerMessage},
@@ -44,11 +44,11 @@ async fn a_lock_passes_on_when_the_client_that_holds_it_dies() {
     let cluster = Cluster::start().await;
     let dying = cluster.client().await;
     let held = short_session(&dying).await;
-    let first = LockStub::new(held.clone(), "alone").lock().await.expect("the lock is free");
+    let first = LockStub::new(held.clone(), "alone").lock(1).await.expect("the lock is free");
     let session = cluster.session().await;
     let next = LockStub::new(session.clone(), "alone");
     let lock = Class::standard("Lock");
-    let waiting = lock.call(&session, "alone", "lock", Vec::new()).without_deadline().send();
+    let waiting = lock.call(&session, "alone", "lock", to_bytes(&1_u64)).without_deadline().send();
     let client = cluster.client().await;
     waiters(&client, "Lock", "alone", 1).await;
     die(dying).await;
@@ -208,7 +208,7 @@ async fn nobody_loses_a_session_to_a_leader_that_froze() {
     }
     let mut held = Vec::new();
     for (index, session) in sessions.iter().enumerate() {
-        let token = LockStub::new(session.clone(), format!("held-{index}")).lock().await;
+        let token = LockStub::new(session.clone(), format!("held-{index}")).lock(1).await;
         held.push(token.expect("the lock is free"));
     }
     cluster.freeze(old);

@@ -254,9 +254,9 @@ impl Workload {
 
     fn lock(&mut self) -> Call {
         match self.dice.below(4) {
-            0 => call("Lock", "lock", ()),
-            1 => call("Lock", "try_lock", ()),
-            2 => call("Lock", "lock_for", (self.duration(),)),
+            0 => call("Lock", "lock", (self.dice.below(2),)),
+            1 => call("Lock", "try_lock", (self.dice.below(2),)),
+            2 => call("Lock", "lock_for", (self.dice.below(2), self.duration())),
             _ => call("Lock", "unlock", (1 + self.dice.below(60),)),
         }
     }

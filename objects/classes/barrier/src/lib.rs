@@ -50,22 +50,35 @@ impl Barrier {
 
     /// Blocks until all parties wait, and returns the number of their generation, from 0.
     pub fn wait(&mut self) -> Result<u64> {
-        let generation = self.generation.get();
-        let arrived = self.arrived.get() + 1;
-        if arrived == self.parties.get() {
-            self.arrived.set(0);
-            self.generation.set(generation + 1);
-            self.gate.v_n(arrived - 1);
-            return Ok(generation);
-        }
-        self.arrived.set(arrived);
-        while self.generation.get() == generation {
+        let (generation, is_last) = self.arrive();
+        while !is_last && self.generation.get() == generation {
             if let Err(cancelled) = self.gate.p() {
                 self.leave(generation);
                 return Err(cancelled);
             }
         }
         Ok(generation)
+    }
+
+    /// Like `wait`, but blocks at most that long: when the time is up the party is not counted any more,
+    /// the others wait for a replacement, and nothing is returned.
+    pub fn wait_for(&mut self, duration: Duration) -> Result<Option<u64>> {
+        let end = ctx::now() + duration;
+        let (generation, is_last) = self.arrive();
+        while !is_last && self.generation.get() == generation {
+            match self.gate.p_until(end) {
+                Ok(true) => {}
+                Ok(false) => {
+                    self.leave(generation);
+                    return Ok(None);
+                }
+                Err(cancelled) => {
+                    self.leave(generation);
+                    return Err(cancelled);
+                }
+            }
+        }
+        Ok(Some(generation))
     }
 
     /// How many parties wait.
@@ -78,6 +91,21 @@ impl Barrier {
     #[read]
     pub fn generations(&self) -> Result<u64> {
         Ok(self.generation.get())
+    }
+
+    /// Counts a party; tells its generation, and whether it is the last, which lets all others go on.
+    fn arrive(&mut self) -> (u64, bool) {
+        let generation = self.generation.get();
+        let arrived = self.arrived.get() + 1;
+        let is_last = arrived == self.parties.get();
+        if is_last {
+            self.arrived.set(0);
+            self.generation.set(generation + 1);
+            self.gate.v_n(arrived - 1);
+        } else {
+            self.arrived.set(arrived);
+        }
+        (generation, is_last)
     }
 
     /// Takes a cancelled party out of the count, unless its generation has passed meanwhile. The

@@ -84,13 +84,13 @@ impl Election {
     /// Runs for leader under this name; blocks until the caller's session leads, and returns its
     /// token.
     pub fn campaign(&mut self, candidate: Bytes) -> Result<u64, ElectionError> {
-        let permit = self.seat.acquire_for_session().map_err(refused)?;
+        let permit = self.seat.acquire_for_session()?;
         self.lead(candidate, permit)
     }
 
     /// Leads if nobody does, and returns the token; never blocks.
     pub fn try_campaign(&mut self, candidate: Bytes) -> Result<Option<u64>, ElectionError> {
-        let permit = self.seat.try_acquire_for_session().map_err(refused)?;
+        let permit = self.seat.try_acquire_for_session()?;
         permit.map(|permit| self.lead(candidate, permit)).transpose()
     }
 
@@ -149,13 +149,5 @@ impl Election {
         self.led.set(Led { leader, permit, watch });
         self.news.v_n(self.news.waiters());
         Ok(token)
-    }
-}
-
-/// Why there is no permit, in the words of this class.
-fn refused(reason: NotAcquired) -> ElectionError {
-    match reason {
-        NotAcquired::Cancelled => ElectionError::Cancelled,
-        NotAcquired::SessionOver | NotAcquired::NoSession => ElectionError::NoSession,
     }
 }

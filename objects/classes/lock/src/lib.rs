@@ -5,16 +5,20 @@
 //! away a holder that was late. The permit is owned by the caller's session: when the session is
 //! over, the lock passes to the next waiter by itself. Waiters get it in the order in which they
 //! came, and exactly one wakes when it is given back.
+//! Re-entrant by *owner*: a session and a number that the caller chooses. An owner that has the lock gets
+//! it again, with the same token, and has given it back after as many `unlock`s. Two tasks on one session
+//! exclude each other if each chooses a number of its own, as a client library does for each handle;
+//! threads and processes of one owner are not told apart.
 //! Transient: a lock that nobody holds or waits for takes no room, so names cost nothing.
 //! Invariant: `held` is what the holder of the one permit has written; when it ends by the end of
 //! its session, a watch clears it.
-//! Not here: re-entrance. A session that holds the lock and asks again waits for itself.
+//! Every method costs the same however many wait.
 //!
 //! ```text
-//! $ gesmas call Lock/leader try_lock
+//! $ gesmas call Lock/leader try_lock 1
 //! null
 //! $ gesmas call Lock/leader holder
-//! {"token": "17", "session": "4", "since": "2026-11-27T10:00:00Z"}
+//! {"token": "17", "session": "4", "owner": "1", "holds": 1, "since": "2026-11-27T10:00:00Z"}
 //! ```
 //!
 //! From Rust:
@@ -25,7 +29,7 @@
 //!
 //! async fn alone(client: impl Invoke) {
 //!     let lock = LockStub::new(client, "leader");
-//!     if let Ok(token) = lock.lock().await {
+//!     if let Ok(token) = lock.lock(1).await {
 //!         println!("storage is written with token {token}");
 //!         let _ = lock.unlock(token).await;
 //!     }
@@ -44,9 +48,7 @@ pub struct Lock {
 /// What is kept of the holder.
 #[derive(Value)]
 struct Held {
-    token: u64,
-    session: Session,
-    since: Time,
+    info: HolderInfo,
     permit: Permit,
     watch: Alarm,
 }
@@ -58,6 +60,10 @@ pub struct HolderInfo {
     pub token: u64,
     /// Its session.
     pub session: Session,
+    /// Which owner it is of its session.
+    pub owner: u64,
+    /// How often it has taken the lock and not given it back.
+    pub holds: u32,
     /// Since when it holds the lock.
     pub since: Time,
 }
@@ -81,30 +87,47 @@ impl Lock {
         self.mutex.set(1_u32);
     }
 
-    /// Takes the lock and returns its token; blocks while another holds it.
-    pub fn lock(&mut self) -> Result<u64, LockError> {
-        let permit = self.mutex.acquire_for_session().map_err(refused)?;
-        self.hold(permit)
+    /// Takes the lock for an owner and returns its token; blocks while another holds it.
+    pub fn lock(&mut self, owner: u64) -> Result<u64, LockError> {
+        let session = ctx::session().ok_or(LockError::NoSession)?;
+        if let Some(token) = self.again(session, owner) {
+            return Ok(token);
+        }
+        let permit = self.mutex.acquire_for_session()?;
+        Ok(self.hold(session, owner, permit))
     }
 
-    /// Takes the lock if it is free, and returns its token; never blocks.
-    pub fn try_lock(&mut self) -> Result<Option<u64>, LockError> {
-        let permit = self.mutex.try_acquire_for_session().map_err(refused)?;
-        permit.map(|permit| self.hold(permit)).transpose()
+    /// Takes the lock for an owner if it is free or its own, and returns its token; never blocks.
+    pub fn try_lock(&mut self, owner: u64) -> Result<Option<u64>, LockError> {
+        let session = ctx::session().ok_or(LockError::NoSession)?;
+        if let Some(token) = self.again(session, owner) {
+            return Ok(Some(token));
+        }
+        let permit = self.mutex.try_acquire_for_session()?;
+        Ok(permit.map(|permit| self.hold(session, owner, permit)))
     }
 
-    /// Takes the lock and returns its token; blocks at most that long, and returns nothing when
-    /// the time was up.
-    pub fn lock_for(&mut self, duration: Duration) -> Result<Option<u64>, LockError> {
-        let permit = self.mutex.acquire_for_session_within(duration).map_err(refused)?;
-        permit.map(|permit| self.hold(permit)).transpose()
+    /// Takes the lock for an owner and returns its token; blocks at most that long, and returns
+    /// nothing when the time was up.
+    pub fn lock_for(&mut self, owner: u64, duration: Duration) -> Result<Option<u64>, LockError> {
+        let session = ctx::session().ok_or(LockError::NoSession)?;
+        if let Some(token) = self.again(session, owner) {
+            return Ok(Some(token));
+        }
+        let permit = self.mutex.acquire_for_session_within(duration)?;
+        Ok(permit.map(|permit| self.hold(session, owner, permit)))
     }
 
-    /// Gives the lock back. A token that does not hold it (again, too late, or of another) changes
-    /// nothing and is `NotHeld`.
+    /// Gives the lock back once; who took it several times has it until it has given it back as often. A
+    /// token that does not hold it (again, too late, or of another) changes nothing and is `NotHeld`.
     pub fn unlock(&mut self, token: u64) -> Result<(), LockError> {
-        let held = self.held.read().filter(|held| held.token == token);
-        let held = held.ok_or(LockError::NotHeld)?;
+        let held = self.held.read().filter(|held| held.info.token == token);
+        let mut held = held.ok_or(LockError::NotHeld)?;
+        if held.info.holds > 1 {
+            held.info.holds -= 1;
+            self.held.set(held);
+            return Ok(());
+        }
         self.held.take();
         ctx::cancel(held.watch);
         if self.mutex.release(held.permit) { Ok(()) } else { Err(LockError::NotHeld) }
@@ -113,8 +136,7 @@ impl Lock {
     /// Who holds the lock.
     #[read]
     pub fn holder(&self) -> Result<Option<HolderInfo>> {
-        let held = self.held.read();
-        Ok(held.map(|Held { token, session, since, .. }| HolderInfo { token, session, since }))
+        Ok(self.held.read().map(|held| held.info))
     }
 
     /// How many calls wait for the lock.
@@ -127,24 +149,28 @@ impl Lock {
     /// holder may have written itself down already.
     #[handler]
     fn session_over(&mut self, token: u64) {
-        if self.held.read().is_some_and(|held| held.token == token) {
+        if self.held.read().is_some_and(|held| held.info.token == token) {
             self.held.take();
         }
     }
 
-    fn hold(&mut self, permit: Permit) -> Result<u64, LockError> {
-        let session = ctx::session().ok_or(LockError::NoSession)?;
+    /// Counts once more for an owner that has the lock.
+    fn again(&mut self, session: Session, owner: u64) -> Option<u64> {
+        let mut held = self.held.read()?;
+        if (held.info.session, held.info.owner) != (session, owner) {
+            return None;
+        }
+        held.info.holds = held.info.holds.checked_add(1).expect("nobody takes a lock that often");
+        let token = held.info.token;
+        self.held.set(held);
+        Some(token)
+    }
+
+    fn hold(&mut self, session: Session, owner: u64, permit: Permit) -> u64 {
         let token = ctx::fencing_token();
         let watch = ctx::watch_session(session, Self::SESSION_OVER, (token,));
-        self.held.set(Held { token, session, since: ctx::now(), permit, watch });
-        Ok(token)
-    }
-}
-
-/// Why there is no permit, in the words of this class.
-fn refused(reason: NotAcquired) -> LockError {
-    match reason {
-        NotAcquired::Cancelled => LockError::Cancelled,
-        NotAcquired::SessionOver | NotAcquired::NoSession => LockError::NoSession,
+        let info = HolderInfo { token, session, owner, holds: 1, since: ctx::now() };
+        self.held.set(Held { info, permit, watch });
+        token
     }
 }

@@ -4,6 +4,7 @@
 //! other, and each item reaches exactly one consumer.
 //! Invariant: outside of a segment, the permits of `filled` that are counted or on their way to a
 //! consumer are as many as the items, and those with the permits of `free` add up to the capacity.
+//! Every method costs the same however many items there are.
 //! Not here: redelivery. An item is the reply to the consumer's call, so a consumer that dies after
 //! it was given an item takes it along: at most once.
 //!
@@ -51,22 +52,61 @@ impl Queue {
     /// Appends an item; blocks while the queue is full.
     pub fn produce(&mut self, item: Bytes) -> Result<()> {
         self.free.p()?;
-        self.items.push_back(item);
-        self.filled.v();
+        self.append(item);
         Ok(())
+    }
+
+    /// Appends an item if the queue is not full and nobody waits to, and tells whether it did; never
+    /// blocks.
+    pub fn try_produce(&mut self, item: Bytes) -> Result<bool> {
+        let free = self.free.try_p();
+        if free {
+            self.append(item);
+        }
+        Ok(free)
+    }
+
+    /// Appends an item and tells whether it did; blocks at most that long while the queue is full.
+    pub fn produce_for(&mut self, item: Bytes, duration: Duration) -> Result<bool> {
+        let free = self.free.p_for(duration)?;
+        if free {
+            self.append(item);
+        }
+        Ok(free)
     }
 
     /// Removes the oldest item; blocks while the queue is empty.
     pub fn consume(&mut self) -> Result<Bytes> {
         self.filled.p()?;
-        let item = self.items.pop_front().expect("a permit is an item");
-        self.free.v();
-        Ok(item)
+        Ok(self.remove())
+    }
+
+    /// Removes the oldest item, if there is one and nobody waits for it; never blocks.
+    pub fn try_consume(&mut self) -> Result<Option<Bytes>> {
+        Ok(self.filled.try_p().then(|| self.remove()))
+    }
+
+    /// Removes the oldest item; blocks at most that long while the queue is empty, and returns nothing
+    /// when the time was up.
+    pub fn consume_for(&mut self, duration: Duration) -> Result<Option<Bytes>> {
+        let filled = self.filled.p_for(duration)?;
+        Ok(filled.then(|| self.remove()))
     }
 
     /// How many items are in the queue.
     #[read]
     pub fn length(&self) -> Result<u64> {
         Ok(self.items.len())
+    }
+
+    fn append(&mut self, item: Bytes) {
+        self.items.push_back(item);
+        self.filled.v();
+    }
+
+    fn remove(&mut self) -> Bytes {
+        let item = self.items.pop_front().expect("a permit is an item");
+        self.free.v();
+        item
     }
 }

@@ -183,12 +183,12 @@ mod tests {
         let text = render(&interface);
         for line in [
             "class Lock",
-            "    lock_for(duration: duration) -> option<u64>",
+            "    lock_for(owner: u64, duration: duration) -> option<u64>",
             "        Errors: LockError",
             "    holder() -> option<HolderInfo>  [read]",
             "    mutex: semaphore",
             "    LockError: NotHeld | NoSession | Cancelled",
-            "    gesmas call Lock/NAME lock",
+            "    gesmas call Lock/NAME lock OWNER",
         ] {
             assert!(text.lines().any(|found| found == line), "{line:?} is missing in\n{text}");
         }

@@ -33,6 +33,8 @@ pub(crate) const WORKERS: u64 = 3;
 const MORTAL_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long a holder works at the most, milliseconds.
 const WORK: u64 = 20;
+/// The owner of a session: each has one task.
+const OWNER: u64 = 1;
 /// A client that may die does so in so many of a hundred holds.
 const DEATHS: u64 = 5;
 
@@ -117,7 +119,7 @@ pub(crate) async fn work_and_die(
 async fn turn(worker: &mut Worker, book: &LockBook) -> Option<Hold> {
     let session = worker.session();
     let lock = LockStub::new(session.clone(), book.name);
-    let outcome = worker.ask_in_turn(&book.calls, LockCall::Lock, lock.lock()).await;
+    let outcome = worker.ask_in_turn(&book.calls, LockCall::Lock, lock.lock(OWNER)).await;
     let Outcome::Done(token) = outcome else {
         // It may have the lock without knowing the token: closing the session gives it back.
         worker.renew().await;

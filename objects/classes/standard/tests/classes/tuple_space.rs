@@ -1,0 +1,165 @@
+//! `TupleSpace`.
+
+use gesmas_testkit::{Client, World, call, on_both_engines};
+use gesmas_tuple_space::{Field, Place, Template, Tuple, TupleSpaceError, TupleSpaceStub};
+
+use crate::{failed, seconds, standard};
+
+fn begin(world: &mut World) -> TupleSpaceStub<Client> {
+    TupleSpaceStub::new(world.client(), "jobs")
+}
+
+fn tuple(name: &str, number: i64) -> Tuple {
+    vec![Field::text(name), Field::Number(number)]
+}
+
+/// Tuples that begin so.
+fn named(name: &str) -> Template {
+    vec![Place::Exactly(Field::text(name)), Place::Any]
+}
+
+fn any() -> Template {
+    vec![Place::Any; 2]
+}
+
+fn out(world: &mut World, space: &TupleSpaceStub<Client>, name: &'static str, number: i64) -> u64 {
+    world.run(call!(space.out(tuple(name, number), None))).expect("it is short")
+}
+
+fn what_matches_is_found(world: &mut World) {
+    let space = begin(world);
+    assert_eq!(world.run(call!(space.rdp(any()))), Ok(None));
+    for (name, number) in [("b", 2), ("a", 1), ("b", 1), ("b", 2)] {
+        out(world, &space, name, number);
+    }
+    assert_eq!(world.run(call!(space.rdp(named("b")))), Ok(Some(tuple("b", 1))));
+    assert_eq!(world.run(call!(space.rd(named("b")))), Ok(tuple("b", 1)));
+    let second = vec![Place::Any, Place::Exactly(Field::Number(2))];
+    assert_eq!(world.run(call!(space.rd_all(second, 10))), Ok(vec![tuple("b", 2); 2]));
+    assert_eq!(world.run(call!(space.rd_all(any(), 3))).expect("a read").len(), 3);
+    assert_eq!(world.run(call!(space.rdp(vec![Place::Any]))), Ok(None));
+    for expected in [Some(tuple("b", 1)), Some(tuple("b", 2)), Some(tuple("b", 2)), None] {
+        assert_eq!(world.run(call!(space.inp(named("b")))), Ok(expected));
+    }
+    assert_eq!(world.run(call!(space.r#in(any()))), Ok(tuple("a", 1)));
+    assert!(world.object("jobs").is_none(), "an empty space takes no room");
+}
+
+fn a_tuple_goes_to_who_waited_for_it(world: &mut World) {
+    let space = begin(world);
+    let copies = world.start(call!(space.rd(named("a"))));
+    let takes = world.start(call!(space.r#in(any())));
+    let late = world.start(call!(space.rd_for(any(), seconds(1))));
+    let other = world.start(call!(space.in_for(named("b"), seconds(5))));
+    assert_eq!(world.run(call!(space.waiting())), Ok(4));
+    assert_eq!(
+        world.blocked(),
+        ["rd at gates", "in at gates", "rd_for at gates", "in_for at gates"]
+    );
+    world.restart();
+    out(world, &space, "a", 7);
+    assert_eq!(copies.result(), Ok(tuple("a", 7)));
+    assert_eq!(takes.result(), Ok(tuple("a", 7)));
+    assert!(late.is_open(), "the tuple was taken before it");
+    world.advance(seconds(1));
+    assert_eq!(late.result(), Ok(None));
+    out(world, &space, "b", 8);
+    assert_eq!(other.result(), Ok(Some(tuple("b", 8))));
+    let empty = world.start(call!(space.rd(vec![])));
+    world.run(call!(space.out(vec![], None))).expect("it is short");
+    assert_eq!(empty.result(), Ok(vec![]));
+}
+
+fn who_gives_up_or_dies_takes_nothing(world: &mut World) {
+    let ann = world.client();
+    let (of_ann, space) = (TupleSpaceStub::new(ann.clone(), "jobs"), begin(world));
+    let dies = world.start(call!(of_ann.r#in(any())));
+    let given = world.start(call!(space.r#in(any())));
+    let short = world.start(call!(space.in_for(any(), seconds(1))));
+    let lives = world.start(call!(space.r#in(any())));
+    world.expire(&ann);
+    assert!(!dies.is_open());
+    world.cancel(&given);
+    assert_eq!(failed(given.result()), TupleSpaceError::Cancelled);
+    world.advance(seconds(1));
+    assert_eq!(short.result(), Ok(None));
+    out(world, &space, "a", 1);
+    assert_eq!(lives.result(), Ok(tuple("a", 1)));
+    assert!(world.object("jobs").is_none(), "an empty space takes no room");
+}
+
+fn one_of_many_puts_what_is_not_there(world: &mut World) {
+    let space = begin(world);
+    assert_eq!(world.run(call!(space.cas(named("a"), tuple("a", 1), None))), Ok(true));
+    assert_eq!(world.run(call!(space.cas(named("a"), tuple("a", 2), None))), Ok(false));
+    let old = world.run(call!(space.replace(named("a"), tuple("a", 3))));
+    assert_eq!(old, Ok(Some(tuple("a", 1))));
+    assert_eq!(world.run(call!(space.replace(named("b"), tuple("b", 3)))), Ok(None));
+    assert_eq!(world.run(call!(space.rd_all(any(), 10))), Ok(vec![tuple("a", 3)]));
+    let long = world.run(call!(space.replace(named("a"), vec![Field::Flag(true); 256])));
+    assert_eq!(failed(long), TupleSpaceError::TooLong);
+    assert_eq!(world.run(call!(space.length())), Ok(1));
+}
+
+fn leased_tuples_vanish(world: &mut World) {
+    let space = begin(world);
+    let id = world.run(call!(space.out(tuple("a", 1), Some(seconds(5))))).expect("it is short");
+    let kept = out(world, &space, "b", 1);
+    world.advance(seconds(4));
+    assert_eq!(world.run(call!(space.renew(id, seconds(5)))), Ok(true));
+    assert_eq!(world.run(call!(space.renew(kept, seconds(5)))), Ok(false));
+    world.advance(seconds(4));
+    assert_eq!(world.run(call!(space.rdp(named("a")))), Ok(Some(tuple("a", 1))));
+    world.advance(seconds(1));
+    assert_eq!(world.run(call!(space.rdp(named("a")))), Ok(None));
+    assert_eq!(world.run(call!(space.renew(id, seconds(5)))), Ok(false));
+    // One that is taken has no lease left behind.
+    world.run(call!(space.out(tuple("c", 1), Some(seconds(5))))).expect("it is short");
+    assert_eq!(world.run(call!(space.inp(named("c")))), Ok(Some(tuple("c", 1))));
+    assert_eq!(world.object("jobs").expect("it is there").timers.len(), 0);
+}
+
+/// However calls interleave, each tuple is taken once, and nobody waits for one that is there.
+fn each_tuple_is_taken_once(world: &mut World) {
+    let clients = [(); 4].map(|()| begin(world));
+    for seed in 0..20 {
+        world.shuffle(seed);
+        let mut tasks = Vec::new();
+        for (index, space) in clients.iter().cloned().enumerate() {
+            tasks.push(world.spawn(async move {
+                let mut taken = Vec::new();
+                for round in 0..4 {
+                    let number = (index * 10 + round) as i64;
+                    if index < 2 {
+                        let name = if round % 2 == 0 { "a" } else { "b" };
+                        space.out(tuple(name, number), None).await.expect("it is short");
+                    } else {
+                        let template = if index == 2 { named("a") } else { named("b") };
+                        taken.push(space.r#in(template).await.expect("nobody gives up"));
+                    }
+                }
+                taken
+            }));
+        }
+        world.settle();
+        let taken: Vec<_> = tasks.iter().flat_map(|task| task.result()).collect();
+        let mut numbers: Vec<_> = taken.iter().map(|tuple| tuple[1].clone()).collect();
+        numbers.sort_by_key(|number| match number {
+            Field::Number(number) => *number,
+            other => panic!("{other:?} is no number"),
+        });
+        let expected = [0, 1, 2, 3, 10, 11, 12, 13].map(Field::Number);
+        assert_eq!(numbers, expected, "seed {seed}");
+        assert!(world.object("jobs").is_none(), "an empty space takes no room");
+    }
+}
+
+on_both_engines!(
+    standard("TupleSpace");
+    what_matches_is_found,
+    a_tuple_goes_to_who_waited_for_it,
+    who_gives_up_or_dies_takes_nothing,
+    one_of_many_puts_what_is_not_there,
+    leased_tuples_vanish,
+    each_tuple_is_taken_once,
+);
