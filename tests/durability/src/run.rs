@@ -13,7 +13,7 @@ use gesmas_machine::{
 use crate::{
     kind::Kind,
     scripts::Script,
-    watched::{Life, Point, Watched},
+    watched::{Life, Point, Watched, field},
     writer::{Log, Writer},
 };
 
@@ -194,6 +194,5 @@ impl<K: Kind> Log for Uninterrupted<'_, K> {
 }
 
 fn place(view: &InvocationView) -> (String, String) {
-    let semaphore = String::from_utf8_lossy(&view.semaphore).into_owned();
-    (view.method.as_str().into(), semaphore)
+    (view.method.as_str().into(), field(&view.semaphore))
 }

@@ -19,7 +19,7 @@ pub struct Point {
     pub method: String,
     /// Which `P` of the call it is, from 1, those included that did not have to wait.
     pub nth: u32,
-    /// The semaphore.
+    /// The field of the semaphore.
     pub semaphore: String,
 }
 
@@ -29,6 +29,12 @@ impl Point {
     pub fn new(method: &str, nth: u32, semaphore: &str) -> Self {
         Self { method: method.into(), nth, semaphore: semaphore.into() }
     }
+}
+
+/// The field that a semaphore belongs to. One that is named at run time has its name before a zero byte.
+pub(crate) fn field(semaphore: &[u8]) -> String {
+    let field = semaphore.split(|byte| *byte == 0).next().unwrap_or_default();
+    String::from_utf8_lossy(field).into_owned()
 }
 
 /// All that a body asked and heard, from its start.
@@ -52,7 +58,7 @@ impl Life {
         };
         let asks = self.calls.iter().filter(|call| matches!(call, HostCall::P { .. })).count();
         let nth = u32::try_from(asks).expect("scripts are short");
-        Some(Point::new(&self.method, nth, &String::from_utf8_lossy(semaphore)))
+        Some(Point::new(&self.method, nth, &field(semaphore)))
     }
 }
 

@@ -4,6 +4,8 @@
 //! many lies at the gate only after a clean-up that failed: the party it could not take out of the
 //! count gets one, too. So a second script has no fuel for clean-ups.
 
+use std::time::Duration;
+
 use gesmas_machine::{CallError, CancelReason, LimitExceeded, Limits, SessionId, Trap};
 
 use super::{Script, Standard};
@@ -11,7 +13,7 @@ use crate::writer::{Call, Writer};
 
 pub(super) const BARRIER: Standard = Standard {
     name: "Barrier",
-    points: &[("wait", 1, "gate"), ("wait", 2, "gate")],
+    points: &[("wait", 1, "gate"), ("wait", 2, "gate"), ("wait_for", 1, "gate")],
     scripts: &[
         Script { class: "Barrier", limits: Limits::default, write },
         Script { class: "Barrier", limits: no_cleanups, write: write_without_cleanups },
@@ -34,6 +36,7 @@ fn write(w: &mut Writer<'_>) {
     w.create(clients[0], EPOCH, &3_u32);
     replacements(w, clients);
     generations(w, clients);
+    waits_for_a_while(w, clients);
     removal(w, clients);
 }
 
@@ -86,6 +89,37 @@ fn generations(w: &mut Writer<'_>, [ann, bob, cid]: [SessionId; 3]) {
         assert_eq!(w.result::<u64>(party), 2);
     }
     w.pass(2_000);
+}
+
+/// Parties that do not wait for ever.
+fn waits_for_a_while(w: &mut Writer<'_>, [ann, bob, cid]: [SessionId; 3]) {
+    let for_a_while = |w: &mut Writer<'_>, by, nanoseconds| {
+        w.call(by, EPOCH, "wait_for", &(Duration::from_nanos(nanoseconds),))
+    };
+    let [eve, fay] = w.open();
+    let impatient = for_a_while(w, ann, 20);
+    let unwanted = for_a_while(w, bob, 10_000);
+    w.blocked(&[impatient, unwanted]);
+    w.again(impatient);
+    w.pass(20);
+    assert_eq!(w.result::<Option<u64>>(impatient), None);
+    w.cancel(unwanted);
+    assert_eq!(*w.error(unwanted), CallError::Cancelled(CancelReason::Caller));
+    let orphans = [for_a_while(w, eve, 10_000), for_a_while(w, fay, 10_000)];
+    w.blocked(&orphans);
+    w.expire(eve);
+    w.close(fay);
+    assert!(orphans.iter().all(|orphan| w.is_untold(*orphan)));
+    let killed = for_a_while(w, cid, 10_000);
+    w.kill(ann, killed);
+    assert_eq!(*w.error(killed), CallError::Cancelled(CancelReason::Operator));
+    let parties = [for_a_while(w, bob, 10_000), for_a_while(w, cid, 10_000)];
+    w.blocked(&parties);
+    let last = for_a_while(w, ann, 10_000);
+    for party in [parties[0], parties[1], last] {
+        assert_eq!(w.result::<Option<u64>>(party), Some(3));
+    }
+    w.pass(20_000);
 }
 
 /// The object goes, and its waiters with it.

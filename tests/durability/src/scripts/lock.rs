@@ -17,6 +17,10 @@ pub(super) const LOCK: Standard = Standard {
 
 /// The object; calls create it.
 const LEADER: &str = "leader";
+/// The owner of most calls, of whatever session.
+const OWNER: u64 = 1;
+/// Another owner of the same session.
+const OTHER: u64 = 2;
 
 fn write(w: &mut Writer<'_>) {
     let clients = w.open();
@@ -27,15 +31,15 @@ fn write(w: &mut Writer<'_>) {
 }
 
 fn lock(w: &mut Writer<'_>, by: SessionId) -> Call {
-    w.call(by, LEADER, "lock", &())
+    w.call(by, LEADER, "lock", &(OWNER,))
 }
 
 fn lock_for(w: &mut Writer<'_>, by: SessionId, nanoseconds: u64) -> Call {
-    w.call(by, LEADER, "lock_for", &(Duration::from_nanos(nanoseconds),))
+    w.call(by, LEADER, "lock_for", &(OWNER, Duration::from_nanos(nanoseconds)))
 }
 
 fn try_lock(w: &mut Writer<'_>, by: SessionId) -> Call {
-    w.call(by, LEADER, "try_lock", &())
+    w.call(by, LEADER, "try_lock", &(OWNER,))
 }
 
 fn unlock(w: &mut Writer<'_>, by: SessionId, token: u64) {
@@ -58,11 +62,12 @@ fn waits_without_end(w: &mut Writer<'_>, [ann, bob, cid]: [SessionId; 3]) {
     let [dan] = w.open();
     let held = lock(w, ann);
     let second = lock(w, bob);
-    let late = w.call_within(30, cid, LEADER, "lock", &());
+    let late = w.call_within(30, cid, LEADER, "lock", &(OWNER,));
     let unwanted = lock(w, cid);
     let orphan = lock(w, dan);
     let killed = lock(w, cid);
-    let own = lock(w, ann);
+    let own = w.call(ann, LEADER, "lock", &(OTHER,));
+    let again = lock(w, ann);
     let (none, third) = w.together(|w| (try_lock(w, bob), lock(w, cid)));
     assert_eq!(w.result::<Option<u64>>(none), None);
     w.blocked(&[second, late, unwanted, orphan, killed, own, third]);
@@ -74,6 +79,9 @@ fn waits_without_end(w: &mut Writer<'_>, [ann, bob, cid]: [SessionId; 3]) {
     w.pass(30);
     assert_cancelled(w, late);
     let first = w.result::<u64>(held);
+    assert_eq!(w.result::<u64>(again), first);
+    unlock(w, ann, first);
+    w.blocked(&[second, orphan, own, third]);
     unlock(w, ann, first);
     let next = w.result::<u64>(second);
     assert!(next > first);
@@ -99,7 +107,8 @@ fn waits_for_a_while(w: &mut Writer<'_>, [ann, bob, cid]: [SessionId; 3]) {
     let unwanted = lock_for(w, bob, 10_000);
     let orphan = lock_for(w, eve, 10_000);
     let killed = lock_for(w, cid, 10_000);
-    let late = w.call_within(40, bob, LEADER, "lock_for", &(Duration::from_nanos(10_000),));
+    let arguments = (OWNER, Duration::from_nanos(10_000));
+    let late = w.call_within(40, bob, LEADER, "lock_for", &arguments);
     let last = lock_for(w, bob, 10_000);
     w.blocked(&[impatient, patient, unwanted, orphan, killed, late, last]);
     w.again(patient);
@@ -127,7 +136,7 @@ fn waits_for_a_while(w: &mut Writer<'_>, [ann, bob, cid]: [SessionId; 3]) {
 fn holders_die(w: &mut Writer<'_>, [ann, bob, cid]: [SessionId; 3]) {
     let [fay, gus] = w.open();
     let held = lock(w, fay);
-    let own = lock_for(w, fay, 10_000);
+    let own = w.call(fay, LEADER, "lock_for", &(OTHER, Duration::from_nanos(10_000)));
     let second = lock(w, gus);
     let third = lock_for(w, ann, 10_000);
     w.blocked(&[own, second, third]);

@@ -1,14 +1,21 @@
 //! `Queue`: consumers wait for items, producers for room.
 
+use std::time::Duration;
+
 use gesmas_abi::value::Bytes;
 use gesmas_machine::{CallError, CancelReason, Limits, SessionId};
 
-use super::{Script, Standard};
+use super::{Script, Standard, leave};
 use crate::writer::{Call, Writer};
 
 pub(super) const QUEUE: Standard = Standard {
     name: "Queue",
-    points: &[("consume", 1, "filled"), ("produce", 1, "free")],
+    points: &[
+        ("consume", 1, "filled"),
+        ("consume_for", 1, "filled"),
+        ("produce", 1, "free"),
+        ("produce_for", 1, "free"),
+    ],
     scripts: &[Script { class: "Queue", limits: Limits::default, write }],
 };
 
@@ -21,6 +28,7 @@ fn write(w: &mut Writer<'_>) {
     consumers(w, clients);
     producers(w, clients);
     turns(w, clients);
+    waits_for_a_while(w, clients);
     removal(w, clients);
 }
 
@@ -121,6 +129,38 @@ fn turns(w: &mut Writer<'_>, [ann, bob, cid]: [SessionId; 3]) {
     assert_eq!(*w.error(late), CallError::Cancelled(CancelReason::Deadline));
     assert_eq!(item(w, served), "served");
     w.blocked(&[]);
+}
+
+/// Producers and consumers wait for a while, or not at all.
+fn waits_for_a_while(w: &mut Writer<'_>, [ann, bob, _]: [SessionId; 3]) {
+    let (short, long) = (Duration::from_nanos(20), Duration::from_nanos(10_000));
+    leave(w, [ann, bob], (JOBS, "consume_for"), &(long,));
+    let impatient = w.call(ann, JOBS, "consume_for", &(short,));
+    let patient = w.call(bob, JOBS, "consume_for", &(long,));
+    w.blocked(&[impatient, patient]);
+    w.pass(20);
+    assert_eq!(w.result::<Option<Bytes>>(impatient), None);
+    let given = w.call(ann, JOBS, "try_produce", &(Bytes::from("1"),));
+    assert!(w.result::<bool>(given));
+    assert_eq!(w.result::<Option<Bytes>>(patient), Some("1".into()));
+    let none = w.call(ann, JOBS, "try_consume", &());
+    assert_eq!(w.result::<Option<Bytes>>(none), None);
+    produce(w, ann, "2");
+    produce(w, ann, "3");
+    let full = w.call(ann, JOBS, "try_produce", &(Bytes::from("full"),));
+    assert!(!w.result::<bool>(full));
+    leave(w, [ann, bob], (JOBS, "produce_for"), &(Bytes::from("unwanted"), long));
+    let impatient = w.call(ann, JOBS, "produce_for", &(Bytes::from("late"), short));
+    let patient = w.call(bob, JOBS, "produce_for", &(Bytes::from("4"), long));
+    w.blocked(&[impatient, patient]);
+    w.pass(20);
+    assert!(!w.result::<bool>(impatient));
+    for expected in ["2", "3", "4"] {
+        let taken = consume(w, bob);
+        assert_eq!(item(w, taken), expected);
+    }
+    assert!(w.result::<bool>(patient));
+    w.pass(20_000);
 }
 
 /// The object goes, and its waiters with it.
