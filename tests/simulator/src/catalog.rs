@@ -110,7 +110,7 @@ impl Catalog {
     pub(crate) fn request(&self, call: &Call) -> RequestBody {
         let signature = self.signature(call);
         let (object, arguments) = (call.object.clone(), call.arguments.clone());
-        if call.method == "put" {
+        if call.method == "put" && object.class.as_str() == "Rival" {
             // Whoever puts the second names it by an argument.
             let second = !arguments.is_empty();
             let RequestBody::PutClass { class, module } = self.put("Rival") else {

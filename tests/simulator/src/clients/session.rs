@@ -129,7 +129,9 @@ impl Session {
     /// Gives up one request, if there is one.
     pub(super) fn give_up_one(&mut self, prng: &mut Prng) -> u64 {
         let can = |pending: &&mut Pending| {
-            pending.call.as_ref().is_some_and(|call| call.method != "unlock") && pending.sent
+            // What gives something back is never given up: its holder would have it for ever.
+            let call = pending.call.as_ref();
+            pending.sent && call.is_some_and(|call| !matches!(call.method, "unlock" | "release"))
         };
         let mut candidates: Vec<_> = self.pending.values_mut().filter(can).collect();
         if candidates.is_empty() {

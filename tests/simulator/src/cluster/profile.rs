@@ -78,7 +78,7 @@ impl Profile {
         };
         let profile = Self {
             replicas: size(replicas),
-            clients: size(prng.between(12, 18)),
+            clients: size(prng.between(14, 21)),
             faults: prng.between(6, 16) * SECOND,
             pace: pick(prng, &[200, 600, 1_500, 3_000]) * MILLISECOND,
             lost: pick(prng, &[0, 10, 100, 300]),

@@ -111,7 +111,7 @@ impl Workload for Locks {
             }
             Stage::Idle if !worker.draining && prng.permille(500) => {
                 self.stages.insert(worker.client, Stage::Asking);
-                self.call("lock", Vec::new())
+                self.call("lock", to_bytes(&1_u64))
             }
             _ => Vec::new(),
         }

@@ -7,9 +7,16 @@
 
 mod barrier;
 mod counter;
+mod holds;
+mod jobs;
+mod latch;
+mod leases;
 mod lock;
+mod members;
+mod ordered;
 mod queue;
 mod rival;
+mod tuples;
 mod yard;
 
 use std::collections::BTreeMap;
@@ -104,11 +111,13 @@ pub(crate) trait Workload {
     fn finish(&mut self, machine: &mut Machine<SimulatedEngine>, catalog: &Catalog) -> Checked;
 }
 
-/// How many workloads there are.
-pub(crate) const NUMBER: usize = 6;
+/// How many workloads there are in a run.
+pub(crate) const NUMBER: usize = 7;
 
-/// The workloads of every run; client `n` works for number `n % NUMBER`.
+/// The workloads of every run, and one of those that take turns; client `n` works for number
+/// `n % NUMBER`.
 pub(crate) fn all(prng: &mut Prng, catalog: &Catalog) -> [Box<dyn Workload>; NUMBER] {
+    let in_turn = in_turn(prng);
     [
         Box::new(counter::Counters::new()),
         Box::new(queue::Queues::new(prng)),
@@ -116,7 +125,23 @@ pub(crate) fn all(prng: &mut Prng, catalog: &Catalog) -> [Box<dyn Workload>; NUM
         Box::new(barrier::Barriers::new()),
         Box::new(yard::Yards::new()),
         Box::new(rival::Rivals::new(catalog)),
+        in_turn,
     ]
+}
+
+/// A workload on one of the classes of which each run has but one.
+fn in_turn(prng: &mut Prng) -> Box<dyn Workload> {
+    match prng.below(9) {
+        0 => Box::new(holds::Holds::new(holds::Kind::Semaphore)),
+        1 => Box::new(holds::Holds::new(holds::Kind::RwLock)),
+        2 => Box::new(ordered::Ordered::new(ordered::Kind::Priority)),
+        3 => Box::new(ordered::Ordered::new(ordered::Kind::Delay)),
+        4 => Box::new(jobs::Jobs::new()),
+        5 => Box::new(latch::Latches::new(prng)),
+        6 => Box::new(leases::Leases::new()),
+        7 => Box::new(members::Members::new()),
+        _ => Box::new(tuples::Tuples::new()),
+    }
 }
 
 /// The decoded result of a call.
