@@ -4,7 +4,10 @@
 //! the hub; so the order of numbers is the order of calls, whatever tasks they come from.
 
 use std::{
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -109,6 +112,7 @@ impl SessionBuilder {
                 doubts,
                 events: Mutex::new(Some(events)),
                 last_number: Mutex::new(0),
+                owners: AtomicU64::new(0),
                 permits: Arc::new(Semaphore::new(self.outstanding)),
                 outstanding: self.outstanding,
                 deadline: self.deadline,
@@ -127,6 +131,8 @@ pub(crate) struct Shared {
     doubts: watch::Receiver<bool>,
     events: Mutex<Option<Arc<EventQueue>>>,
     last_number: Mutex<u64>,
+    /// Owners that were named so far.
+    owners: AtomicU64,
     pub(crate) permits: Arc<Semaphore>,
     pub(crate) outstanding: usize,
     deadline: Option<Duration>,
@@ -279,6 +285,13 @@ impl Session {
         let queue = self.shared.events.lock().unwrap_or_else(PoisonError::into_inner).take()?;
         let commands = self.shared.commands.clone();
         Some(Events { queue, commands, session: self.shared.key, handed_out: 0 })
+    }
+
+    /// A number that nobody else on this session was given: for `Lock`, which tells owners apart by it.
+    /// Tasks that share the session exclude each other if each asks with a number of its own.
+    #[must_use]
+    pub fn new_owner(&self) -> u64 {
+        self.shared.owners.fetch_add(1, Ordering::Relaxed) + 1
     }
 
     /// Watches over something that the session holds under a fencing token.
