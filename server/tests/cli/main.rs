@@ -18,6 +18,7 @@ fn a_day_at_the_terminal() {
     blocked_calls(&dev);
     errors(&dev);
     foreign_class(&dev, folder.path());
+    new_class(&dev, folder.path());
     cluster(&dev);
 
     states_of_files(&dev, &folder.path().join("data/replica-1/snapshots"));
@@ -175,6 +176,25 @@ fn foreign_class(dev: &Dev, folder: &Path) {
     assert!(read("got.wasm") == read("Tally.wasm"));
     let shown = dev.run(&["class", "show", "Tally", "--json"]).json();
     assert_eq!(shown["methods"][0]["result"], "i64");
+}
+
+/// A class as `class new` makes it is shipped as it is.
+fn new_class(dev: &Dev, folder: &Path) {
+    let path = |name: &str| folder.join(name).to_str().expect("it is UTF-8").to_owned();
+    let new = ["class", "new", "TicketBooth", "--in", &path(""), "--json"];
+    let made = dev.run(&new).json();
+    assert_eq!(
+        (&made["class"], &made["folder"]),
+        (&json!("TicketBooth"), &json!(path("ticket-booth")))
+    );
+    assert_eq!(dev.run(&new).error(), (2, "usage".into()));
+    assert_eq!(dev.run(&["class", "new", "Queue", "--json"]).error(), (2, "usage".into()));
+
+    let put = dev.run(&["class", "put", &path("ticket-booth"), "--json"]).json();
+    assert_eq!(put["class"], "TicketBooth");
+    dev.run(&["call", "TicketBooth/one", "put", "hello", "--json"]).json();
+    let taken = dev.run(&["call", "TicketBooth/one", "take"]).json();
+    assert_eq!(taken, json!({ "text": "hello" }));
 }
 
 /// Two snapshots of one replica differ in what was called between them.

@@ -4,6 +4,7 @@ mod build;
 mod get;
 mod interface_file;
 mod ls;
+mod new;
 mod put;
 mod show;
 
@@ -20,6 +21,8 @@ pub(crate) struct ClassArgs {
 
 #[derive(Debug, Subcommand)]
 enum ClassCommand {
+    /// Makes a crate with a class, to begin with.
+    New(new::NewArgs),
     /// Compiles a class crate to a module, or attaches an interface to a module.
     Build(build::BuildArgs),
     /// Loads a class into the cluster.
@@ -35,6 +38,7 @@ enum ClassCommand {
 
 pub(super) async fn run(args: ClassArgs, context: &Context) -> Result<(), Failure> {
     match args.command {
+        ClassCommand::New(args) => new::run(&args, context.output),
         ClassCommand::Build(args) => build::run(&args, context.output),
         ClassCommand::Put(args) => put::run(&args, context).await,
         ClassCommand::Get(args) => get::run(args, context).await,
