@@ -13,7 +13,7 @@
 //!
 //! ```text
 //! $ gesmas call Election/scheduler leader
-//! {"token": "17", "candidate": {"text": "host-3"}, "session": "4", "since": "2026-11-27T10:00:00Z"}
+//! {"token": 17, "candidate": {"text": "host-3"}, "session": 4, "since": "2026-11-27T10:00:00Z"}
 //! ```
 //!
 //! From Rust:

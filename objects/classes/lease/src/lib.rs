@@ -16,7 +16,7 @@
 //!
 //! ```text
 //! $ gesmas call Lease/nightly try_acquire '{"text": "host-3"}' 1h
-//! {"token": "17", "ends": "2026-11-27T11:00:00Z"}
+//! {"token": 17, "ends": "2026-11-27T11:00:00Z"}
 //! $ gesmas call Lease/nightly release 17
 //! ```
 //!

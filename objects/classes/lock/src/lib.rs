@@ -18,7 +18,7 @@
 //! $ gesmas call Lock/leader try_lock 1
 //! null
 //! $ gesmas call Lock/leader holder
-//! {"token": "17", "session": "4", "owner": "1", "holds": 1, "since": "2026-11-27T10:00:00Z"}
+//! {"token": 17, "session": 4, "owner": 1, "holds": 1, "since": "2026-11-27T10:00:00Z"}
 //! ```
 //!
 //! From Rust:

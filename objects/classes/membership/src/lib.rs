@@ -14,9 +14,9 @@
 //!
 //! ```text
 //! $ gesmas call Membership/workers join host-3 '{"text": "10.0.0.3:80"}' --hold
-//! "17"
+//! 17
 //! $ gesmas call Membership/workers members '' 100
-//! [{"name": "host-3", "metadata": {"text": "10.0.0.3:80"}, "token": "17", "session": "4", "since": "…"}]
+//! [{"name": "host-3", "metadata": {"text": "10.0.0.3:80"}, "token": 17, "session": 4, "since": "…"}]
 //! ```
 //!
 //! From Rust:

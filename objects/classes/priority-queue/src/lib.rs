@@ -11,7 +11,7 @@
 //! $ gesmas call PriorityQueue/tickets put '{"text": "printer is out of paper"}' 5
 //! $ gesmas call PriorityQueue/tickets put '{"text": "data centre is on fire"}' 1
 //! $ gesmas call PriorityQueue/tickets take
-//! {"item": {"text": "data centre is on fire"}, "priority": "1"}
+//! {"item": {"text": "data centre is on fire"}, "priority": 1}
 //! ```
 //!
 //! From Rust:

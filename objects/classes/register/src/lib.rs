@@ -9,9 +9,9 @@
 //!
 //! ```text
 //! $ gesmas call Register/config set '{"text": "colour"}' '{"text": "blue"}'
-//! "17"
+//! 17
 //! $ gesmas call Register/config get '{"text": "colour"}'
-//! {"value": {"text": "blue"}, "version": "17"}
+//! {"value": {"text": "blue"}, "version": 17}
 //! ```
 //!
 //! From Rust:

@@ -14,7 +14,7 @@
 //!
 //! ```text
 //! $ gesmas call RwLock/catalogue read_lock --hold
-//! "17"
+//! 17
 //! $ gesmas call RwLock/catalogue try_write_lock
 //! null
 //! ```

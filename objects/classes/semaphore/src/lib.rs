@@ -13,7 +13,7 @@
 //! ```text
 //! $ gesmas object create Semaphore/licences 5
 //! $ gesmas call Semaphore/licences acquire 2 --hold
-//! "17"
+//! 17
 //! $ gesmas call Semaphore/licences available
 //! 3
 //! ```

@@ -17,10 +17,10 @@
 //! Not here: floats, and types as places of a template: a type is a value like any other that goes first.
 //!
 //! ```text
-//! $ gesmas call TupleSpace/jobs out '[{"Text": "resize"}, {"Number": "640"}]' null
-//! "17"
+//! $ gesmas call TupleSpace/jobs out '[{"Text": "resize"}, {"Number": 640}]' null
+//! 17
 //! $ gesmas call TupleSpace/jobs in '[{"Exactly": {"Text": "resize"}}, "Any"]'
-//! [{"Text": "resize"}, {"Number": "640"}]
+//! [{"Text": "resize"}, {"Number": 640}]
 //! ```
 //!
 //! From Rust:

@@ -17,9 +17,9 @@
 //! ```text
 //! $ gesmas object create WorkQueue/mail 5         # at most five deliveries
 //! $ gesmas call WorkQueue/mail put '{"text": "to ann"}'
-//! "17"
+//! 17
 //! $ gesmas call WorkQueue/mail take 30s
-//! {"lease": "18", "id": "17", "item": {"text": "to ann"}, "deliveries": 1, "ends": "…"}
+//! {"lease": 18, "id": 17, "item": {"text": "to ann"}, "deliveries": 1, "ends": "…"}
 //! $ gesmas call WorkQueue/mail ack 18
 //! ```
 //!
