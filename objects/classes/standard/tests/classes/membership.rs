@@ -79,6 +79,24 @@ fn a_dead_subscriber_is_forgotten(world: &mut World) {
     assert_eq!(world.object("workers").expect("it is there").timers.len(), 1, "of the member");
 }
 
+/// As many as there may be, each told of a change within the fuel of one call.
+fn a_thousand_subscribers_are_told(world: &mut World) {
+    let clients: Vec<_> = (0..1_000).map(|_| world.client()).collect();
+    for client in &clients {
+        let stub = of(client);
+        world.run(call!(stub.subscribe())).expect("there is room");
+    }
+    let late = of(&world.client());
+    let refused = world.run(call!(late.subscribe()));
+    assert_eq!(failed(refused), MembershipError::TooManySubscribers);
+    world.run(call!(late.join("a".into(), "".into()))).expect("it is new");
+    for client in &clients {
+        assert_eq!(changes(world, client).len(), 1);
+    }
+    world.expire(&clients[0]);
+    world.run(call!(late.subscribe())).expect("there is room again");
+}
+
 fn who_waits_for_a_change_is_told_of_it(world: &mut World) {
     let [ann, bob] = [world.client(), world.client()].map(|client| of(&client));
     let waits = [world.start(call!(bob.await_change(0))), world.start(call!(bob.await_change(0)))];
@@ -102,5 +120,6 @@ on_both_engines!(
     members_are_there_as_long_as_their_sessions,
     changes_are_events_of_who_wants_them,
     a_dead_subscriber_is_forgotten,
+    a_thousand_subscribers_are_told,
     who_waits_for_a_change_is_told_of_it,
 );
