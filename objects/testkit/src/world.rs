@@ -248,6 +248,12 @@ impl World {
         self.machine.object(&self.name(name), ALL)
     }
 
+    /// How often calls that were blocked went on since the last restart: who is woken in vain shows here.
+    #[must_use]
+    pub fn resumptions(&self) -> u64 {
+        self.machine.statistics().resumptions
+    }
+
     /// The time, as methods see it.
     #[must_use]
     pub fn now(&self) -> gesmas_sdk::abi::value::Time {

@@ -70,6 +70,19 @@ fn a_tuple_goes_to_who_waited_for_it(world: &mut World) {
     assert_eq!(empty.result(), Ok(vec![]));
 }
 
+fn nobody_is_woken_in_vain(world: &mut World) {
+    let space = begin(world);
+    let first = world.start(call!(space.r#in(any())));
+    let second = world.start(call!(space.r#in(named("a"))));
+    let before = world.resumptions();
+    out(world, &space, "a", 1);
+    assert_eq!(world.resumptions(), before + 1);
+    assert_eq!(first.result(), Ok(tuple("a", 1)));
+    out(world, &space, "b", 1);
+    assert_eq!(world.resumptions(), before + 1);
+    assert!(second.is_open());
+}
+
 fn who_gives_up_or_dies_takes_nothing(world: &mut World) {
     let ann = world.client();
     let (of_ann, space) = (TupleSpaceStub::new(ann.clone(), "jobs"), begin(world));
@@ -158,6 +171,7 @@ on_both_engines!(
     standard("TupleSpace");
     what_matches_is_found,
     a_tuple_goes_to_who_waited_for_it,
+    nobody_is_woken_in_vain,
     who_gives_up_or_dies_takes_nothing,
     one_of_many_puts_what_is_not_there,
     leased_tuples_vanish,
