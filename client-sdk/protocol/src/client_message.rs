@@ -77,6 +77,19 @@ pub struct Request {
     pub body: RequestBody,
 }
 
+/// Whose session a call runs under: the one that its body sees, that owns what it acquires for its
+/// session, and whose end cancels it. The end of the session that asked cancels it in any case.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum OnBehalf {
+    /// The session that asked.
+    #[default]
+    Requester,
+    /// None: a method that needs a session is told that it has none.
+    Nobody,
+    /// Another session, which must be open.
+    Session(u64),
+}
+
 /// What a request asks for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RequestBody {
@@ -92,6 +105,8 @@ pub enum RequestBody {
         signature: u64,
         /// The encoded arguments.
         arguments: Bytes,
+        /// Whose session it runs under.
+        on_behalf: OnBehalf,
     },
     /// Creates an object.
     CreateObject {

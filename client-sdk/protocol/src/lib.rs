@@ -31,9 +31,9 @@ pub use crate::{
     frame::{Frame, FrameDecoder, FrameError},
     message::{
         Acknowledge, Acknowledged, Admin, AdminAnswer, Alive, AttachSession, Cancel, ClientMessage,
-        CloseSession, ErrorMessage, Event, EventGap, GoingAway, Hello, KeepAlive, OpenSession,
-        Outcome, Position, Read, ReadReply, Refused, Reply, Request, RequestBody, ServerMessage,
-        SessionAttached, SessionOpened, SessionOver, SessionRefused, Welcome,
+        CloseSession, ErrorMessage, Event, EventGap, GoingAway, Hello, KeepAlive, OnBehalf,
+        OpenSession, Outcome, Position, Read, ReadReply, Refused, Reply, Request, RequestBody,
+        ServerMessage, SessionAttached, SessionOpened, SessionOver, SessionRefused, Welcome,
     },
 };
 

@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 
 pub use crate::{
     client_message::{
-        Acknowledge, Admin, AttachSession, Cancel, CloseSession, Hello, KeepAlive, OpenSession,
-        Read, Request, RequestBody,
+        Acknowledge, Admin, AttachSession, Cancel, CloseSession, Hello, KeepAlive, OnBehalf,
+        OpenSession, Read, Request, RequestBody,
     },
     server_message::{
         AdminAnswer, Alive, ErrorMessage, Event, EventGap, GoingAway, ReadReply, Refused, Reply,
@@ -81,8 +81,7 @@ messages!(
         4 => CloseSession(CloseSession),
         /// Keeps a session alive.
         5 => KeepAlive(KeepAlive),
-        /// An ordered request.
-        6 => Request(Request),
+        // 6 was a request that could not be made on behalf of another session.
         /// Gives up a request.
         7 => Cancel(Cancel),
         /// Acknowledges replies and events when no request carries the acknowledgement.
@@ -91,6 +90,8 @@ messages!(
         9 => Read(Read),
         /// A question of an operator.
         10 => Admin(Admin),
+        /// An ordered request.
+        11 => Request(Request),
     }
 );
 

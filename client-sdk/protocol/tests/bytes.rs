@@ -5,8 +5,8 @@
 
 use gesmas_protocol::{
     Acknowledge, Acknowledged, BODY_MAX, Bytes, CallError, CancelReason, ClientMessage, Frame,
-    FrameDecoder, FrameError, Hello, KeepAlive, Position, Refusal, Refused, Reply, Request,
-    RequestBody, ServerMessage, VERSION,
+    FrameDecoder, FrameError, Hello, KeepAlive, OnBehalf, Position, Refusal, Refused, Reply,
+    Request, RequestBody, ServerMessage, VERSION,
 };
 
 fn hexadecimal(bytes: &[u8]) -> String {
@@ -50,6 +50,7 @@ fn call() -> ClientMessage {
             method: "produce".into(),
             signature: 0x0123_4567_89ab_cdef,
             arguments: Bytes::from_static(&[1, 2, 3]),
+            on_behalf: OnBehalf::Requester,
         },
     })
 }
@@ -61,7 +62,7 @@ fn golden_frames_of_clients_stay_as_they_are() {
     assert_eq!(hexadecimal(&encoded(&hello)), "080000000100010000cc0f3e0101000474657374");
     assert_eq!(
         hexadecimal(&encoded(&call())),
-        "2e000000010006002300081807020101fc00ca9a3b0101010000055175657565046a6f62730770726f64756365fdefcdab896745230103010203"
+        "2f00000001000b0088be8f4c07020101fc00ca9a3b0101010000055175657565046a6f62730770726f64756365fdefcdab89674523010301020300"
     );
     let keep_alive = ClientMessage::KeepAlive(KeepAlive { session: 7, correlation: 300 });
     assert_eq!(hexadecimal(&encoded(&keep_alive)), "0400000001000500c931fbb207fb2c01");

@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use gesmas_protocol::{Bytes, RequestBody};
+use gesmas_protocol::{Bytes, OnBehalf, RequestBody};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use crate::{
@@ -42,6 +42,15 @@ impl Call {
     /// Gives it a deadline of its own.
     pub const fn deadline(mut self, deadline: Duration) -> Self {
         self.deadline = Some(deadline);
+        self
+    }
+
+    /// Has a method run under another session, or none; see [`OnBehalf`]. Other requests know no such
+    /// thing.
+    pub fn on_behalf(mut self, whom: OnBehalf) -> Self {
+        if let RequestBody::Call { on_behalf, .. } = &mut self.body {
+            *on_behalf = whom;
+        }
         self
     }
 
@@ -159,6 +168,13 @@ impl Read {
     /// session has seen.
     pub const fn stale(mut self) -> Self {
         self.target.stale = true;
+        self
+    }
+
+    /// Makes it a read of nobody in particular: its body sees no session, and it waits for none of the
+    /// session's requests.
+    pub const fn anonymous(mut self) -> Self {
+        self.target.anonymous = true;
         self
     }
 

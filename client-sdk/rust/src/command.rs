@@ -86,9 +86,17 @@ pub(crate) enum Command {
         session: u64,
         number: u64,
     },
+    /// Events after this number go to this queue from now on.
+    Replay {
+        session: u64,
+        after: u64,
+        queue: Arc<EventQueue>,
+    },
     /// Ends a session; the sender is dropped when the cluster has confirmed or cannot be reached.
     Close {
         session: u64,
+        /// The session lives on in the cluster.
+        leave: bool,
         done: Option<oneshot::Sender<()>>,
     },
     AddClass {

@@ -153,6 +153,9 @@ pub enum OpenError {
     /// The cluster turned it away.
     #[error("the session was refused: {0}")]
     Refused(Refusal),
+    /// The session that was to be attached is over.
+    #[error("the session is over ({0})")]
+    Over(OverReason),
     /// No answer came in time.
     #[error("no replica opened the session in time")]
     TimedOut,

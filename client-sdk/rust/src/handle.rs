@@ -6,12 +6,12 @@
 use std::{
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
 
-use gesmas_protocol::{Bytes, RequestBody};
+use gesmas_protocol::{Bytes, OnBehalf, RequestBody};
 use tokio::sync::{Semaphore, oneshot, watch};
 
 use crate::{
@@ -21,7 +21,7 @@ use crate::{
     failure::{CallFailure, OpenError},
     guard::Guard,
     session::{
-        core::{SessionSettings, SessionState},
+        core::{Role, SessionSettings, SessionState},
         reads::ReadTarget,
     },
 };
@@ -41,6 +41,7 @@ pub struct SessionBuilder {
     deadline: Option<Duration>,
     outstanding: usize,
     patience: Duration,
+    nonce: Option<u128>,
 }
 
 impl SessionBuilder {
@@ -51,6 +52,7 @@ impl SessionBuilder {
             deadline: Some(DEADLINE),
             outstanding: OUTSTANDING,
             patience: OPEN_PATIENCE,
+            nonce: None,
         }
     }
 
@@ -83,23 +85,41 @@ impl SessionBuilder {
         self
     }
 
+    /// Names the opening: a second one with the same nonce gives the same session, as long as that
+    /// lives. Drawn at random if not said.
+    #[must_use]
+    pub const fn nonce(mut self, nonce: u128) -> Self {
+        self.nonce = Some(nonce);
+        self
+    }
+
+    pub(crate) const fn role(mut self, role: Role) -> Self {
+        self.settings.role = role;
+        self
+    }
+
+    fn draw_nonce(&self) -> Result<u128, OpenError> {
+        if let Some(nonce) = self.nonce {
+            return Ok(nonce);
+        }
+        let mut nonce = [0; 16];
+        getrandom::fill(&mut nonce).map_err(|_| OpenError::Random)?;
+        Ok(u128::from_le_bytes(nonce))
+    }
+
     /// Opens the session.
     ///
     /// # Errors
     /// [`OpenError`] when the cluster refuses it or does not answer in time.
     pub async fn open(self) -> Result<Session, OpenError> {
-        let mut nonce = [0; 16];
-        getrandom::fill(&mut nonce).map_err(|_| OpenError::Random)?;
+        let nonce = self.draw_nonce()?;
+        let role = self.settings.role;
         let (state, states) = watch::channel(SessionState::Suspended);
         let (doubtful, doubts) = watch::channel(false);
         let (opened, answer) = oneshot::channel();
         let events = Arc::new(EventQueue::default());
         let ports = SessionPorts { state, doubtful, events: events.clone(), opened: Some(opened) };
-        self.commands.send(Command::Open {
-            settings: self.settings,
-            nonce: u128::from_le_bytes(nonce),
-            ports,
-        });
+        self.commands.send(Command::Open { settings: self.settings, nonce, ports });
         let answer = tokio::time::timeout(self.patience, answer).await;
         let opened = answer.map_err(|_| OpenError::TimedOut)?.map_err(|_| OpenError::Closed)??;
         Ok(Session {
@@ -111,7 +131,11 @@ impl SessionBuilder {
                 states,
                 doubts,
                 events: Mutex::new(Some(events)),
-                last_number: Mutex::new(0),
+                last_number: Mutex::new(match role {
+                    Role::Single { number } => number - 1,
+                    Role::Owner | Role::Guest { .. } => 0,
+                }),
+                leave: AtomicBool::new(role != Role::Owner),
                 owners: AtomicU64::new(0),
                 permits: Arc::new(Semaphore::new(self.outstanding)),
                 outstanding: self.outstanding,
@@ -131,6 +155,8 @@ pub(crate) struct Shared {
     doubts: watch::Receiver<bool>,
     events: Mutex<Option<Arc<EventQueue>>>,
     last_number: Mutex<u64>,
+    /// Whether the session lives on when its handles are gone.
+    leave: AtomicBool,
     /// Owners that were named so far.
     owners: AtomicU64,
     pub(crate) permits: Arc<Semaphore>,
@@ -140,7 +166,8 @@ pub(crate) struct Shared {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        self.commands.send(Command::Close { session: self.key, done: None });
+        let leave = self.leave.load(Ordering::Relaxed);
+        self.commands.send(Command::Close { session: self.key, leave, done: None });
     }
 }
 
@@ -199,6 +226,7 @@ impl Session {
             method: method.into(),
             signature,
             arguments: arguments.into(),
+            on_behalf: OnBehalf::Requester,
         })
     }
 
@@ -233,6 +261,7 @@ impl Session {
             signature,
             arguments: arguments.into(),
             stale: false,
+            anonymous: false,
         };
         Read { session: self.clone(), target, deadline: self.shared.deadline }
     }
@@ -300,10 +329,25 @@ impl Session {
         Guard::new(self.clone(), token)
     }
 
+    /// Lets go of the session without closing it: it lives on until it expires, and
+    /// [`Client::attach`](crate::Client::attach) comes back to it. Calls that are outstanding are
+    /// cancelled.
+    pub fn leave(self) {
+        self.shared.leave.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn replay(&self, after: u64) -> Events {
+        let queue = Arc::new(EventQueue::default());
+        let (commands, session) = (self.shared.commands.clone(), self.shared.key);
+        commands.send(Command::Replay { session, after, queue: queue.clone() });
+        Events { queue, commands, session, handed_out: 0 }
+    }
+
     /// Closes the session and waits, as long as there is a connection, until the cluster has.
     pub async fn close(self) {
         let (done, closed) = oneshot::channel();
-        self.shared.commands.send(Command::Close { session: self.shared.key, done: Some(done) });
+        let session = self.shared.key;
+        self.shared.commands.send(Command::Close { session, leave: false, done: Some(done) });
         // The sender is dropped when there is nothing to wait for any more.
         drop(tokio::time::timeout(self.shared.timeout, closed).await);
     }

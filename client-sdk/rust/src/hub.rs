@@ -162,7 +162,8 @@ impl Hub {
             Command::EventsConsumed { session, number } => {
                 self.with(session, |core| core.consume_events(now, number));
             }
-            Command::Close { session, done } => self.close(session, done),
+            Command::Replay { session, after, queue } => self.replay(now, session, after, queue),
+            Command::Close { session, leave, done } => self.close(session, leave, done),
             Command::AddClass { class, module } => self.shipping.register(class, module),
             Command::Admin { request, sender } => self.ask(request, sender),
             Command::Shutdown { .. } => unreachable!("the driver takes this one itself"),
@@ -253,13 +254,11 @@ impl Hub {
             ServerMessage::SessionOpened(opened) => self.opened(now, opened),
             ServerMessage::SessionRefused(refused) => self.open_refused(now, refused),
             ServerMessage::SessionAttached(attached) => {
-                self.with_id(attached.session, |core| {
-                    core.handle_attached(now, attached.last_admitted);
-                });
+                self.attached(now, attached);
             }
             ServerMessage::SessionOver(SessionOver { session, reason }) => {
                 self.closing.remove(&session);
-                self.with_id(session, |core| core.handle_over(reason));
+                self.over(session, reason);
             }
             ServerMessage::AdminAnswer(answer) => {
                 if let Some(question) = self.questions.remove(&answer.correlation) {

@@ -25,6 +25,7 @@
 //! `connection.rs` and `driver.rs` touch the outside.
 
 mod admin;
+mod attachment;
 mod call;
 mod client;
 mod command;
@@ -44,6 +45,7 @@ pub use gesmas_protocol as protocol;
 
 pub use crate::{
     admin::{InvocationFilter, Page},
+    attachment::{Attachment, KeyedCall},
     call::{Call, PendingCall, PendingRead, Read},
     client::{Client, ClientBuilder},
     driver::LinkState,

@@ -3,17 +3,21 @@
 //! Invariant: a session that nobody waits for and nobody holds is closed, so that dropped futures
 //! leave nothing behind in the cluster.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
-use gesmas_protocol::{SessionOpened, SessionRefused};
+use gesmas_protocol::{OverReason, SessionAttached, SessionOpened, SessionRefused};
 use tokio::sync::oneshot;
 
 use crate::{
     command::{Opened, SessionPorts},
+    events::EventQueue,
     failure::OpenError,
     hub::{Hub, Slot},
     session::{
-        core::{SessionCore, SessionSettings},
+        core::{Role, SessionCore, SessionSettings},
         reads::passes,
     },
 };
@@ -30,19 +34,64 @@ impl Hub {
         ports: Option<SessionPorts>,
     ) -> u64 {
         let key = self.next_correlation();
+        let role = settings.role;
         let mut core = SessionCore::new(settings, key, nonce);
         if self.welcome.is_some() {
             core.handle_connected(self.window());
+        }
+        if let Role::Guest { session } = role {
+            self.name(session, key);
         }
         self.slots.insert(key, Slot { core, ports, timer: None, forgotten: false });
         self.touched.push(key);
         key
     }
 
+    /// A session has one handle in a client: a newer one takes the place of an older.
+    fn name(&mut self, session: u64, key: u64) {
+        if let Some(older) = self.keys.insert(session, key).filter(|older| *older != key) {
+            self.slots.remove(&older);
+        }
+    }
+
+    /// A session is attached; whoever waits for that is told.
+    pub(crate) fn attached(&mut self, now: Instant, attached: SessionAttached) {
+        let SessionAttached { session, last_admitted } = attached;
+        let Some(&key) = self.keys.get(&session) else { return };
+        self.with(key, |core| core.handle_attached(now, last_admitted));
+        let Some(slot) = self.slots.get_mut(&key) else { return };
+        let timeout = slot.core.timeout();
+        let waiting = slot.ports.as_mut().and_then(|ports| ports.opened.take());
+        if let Some(sender) = waiting
+            && sender.send(Ok(Opened { key, session, timeout })).is_err()
+        {
+            self.close(key, true, None);
+        }
+    }
+
+    /// The server says that a session is over.
+    pub(crate) fn over(&mut self, session: u64, reason: OverReason) {
+        let Some(&key) = self.keys.get(&session) else { return };
+        let slot = self.slots.get_mut(&key);
+        let waiting = slot.and_then(|slot| slot.ports.as_mut()?.opened.take());
+        if let Some(sender) = waiting {
+            drop(sender.send(Err(OpenError::Over(reason))));
+        }
+        self.with(key, |core| core.handle_over(reason));
+    }
+
+    /// Sends the events of a session to another queue, from a number on.
+    pub(crate) fn replay(&mut self, now: Instant, key: u64, after: u64, queue: Arc<EventQueue>) {
+        let ports = self.slots.get_mut(&key).and_then(|slot| slot.ports.as_mut());
+        let Some(ports) = ports else { return queue.end() };
+        std::mem::replace(&mut ports.events, queue).end();
+        self.with(key, |core| core.replay(now, after));
+    }
+
     pub(crate) fn opened(&mut self, now: Instant, opened: SessionOpened) {
         let SessionOpened { correlation: key, session, timeout_ns } = opened;
         let timeout = Duration::from_nanos(timeout_ns).max(TIMEOUT_MIN);
-        self.keys.insert(session, key);
+        self.name(session, key);
         self.pacing.reset();
         self.with(key, |core| core.handle_opened(now, session, timeout));
         let Some(slot) = self.slots.get_mut(&key) else { return };
@@ -51,7 +100,8 @@ impl Hub {
             && sender.send(Ok(Opened { key, session, timeout })).is_err()
         {
             // Nobody waits for the session any more; left alone it would live on for ever.
-            self.close(key, None);
+            let leave = slot.core.role() != Role::Owner;
+            self.close(key, leave, None);
         }
     }
 
@@ -68,9 +118,13 @@ impl Hub {
         }
     }
 
-    pub(crate) fn close(&mut self, session: u64, done: Option<oneshot::Sender<()>>) {
+    pub(crate) fn close(&mut self, session: u64, leave: bool, done: Option<oneshot::Sender<()>>) {
         let Some(slot) = self.slots.get_mut(&session) else { return };
-        slot.core.close();
+        if leave {
+            slot.core.leave();
+        } else {
+            slot.core.close();
+        }
         slot.forgotten = true;
         if let (Some(id), Some(done), Some(_)) = (slot.core.id(), done, &self.welcome) {
             self.closing.insert(id, done);

@@ -15,7 +15,7 @@ use std::time::Instant;
 
 use gesmas_machine::{
     Acknowledged, Ballot, Batch, ClassName, Command, Effect, Genesis, Limits, LogEntry, Machine,
-    MethodName, ObjectName, Place, Progress, Request, RequestBody, STATE_MACHINE_VERSION,
+    MethodName, ObjectName, OnBehalf, Place, Progress, Request, RequestBody, STATE_MACHINE_VERSION,
     SessionId, Settings, Time, scripted::ScriptedEngine,
 };
 
@@ -99,6 +99,7 @@ impl Bench {
             method: method.clone(),
             signature,
             arguments: arguments.into(),
+            on_behalf: OnBehalf::Requester,
         })
     }
 

@@ -157,6 +157,11 @@ fn invocation_sum(state: &State, id: InvocationId, invocation: &Invocation) -> C
         }
     };
     demand(known, || damaged("the request"))?;
+    let lent = invocation.lender().is_none_or(|lender| {
+        let lender = state.sessions.get(&lender);
+        lender.map_or(invocation.detached, |session| session.lent.contains(&id))
+    });
+    demand(lent, || damaged("the lent session"))?;
     let timeout = match &invocation.status {
         Status::Blocked(blocked) => blocked.timeout,
         Status::Running | Status::Ready(_) => None,

@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// The version of the machine's behaviour that this code runs.
-pub const STATE_MACHINE_VERSION: u32 = 1;
+pub const STATE_MACHINE_VERSION: u32 = 2;
 
 /// One entry of the log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -187,6 +187,22 @@ pub struct Request {
     pub body: RequestBody,
 }
 
+/// Whose session a call runs under: the one that its body sees, that owns what it acquires for its
+/// session, and whose end cancels it. The end of the session that asked cancels it in any case.
+///
+/// A gateway asks through sessions of its own for clients that it serves, so that their calls need no
+/// numbers and may come through any gateway.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum OnBehalf {
+    /// The session that asked.
+    #[default]
+    Requester,
+    /// None: what needs a session is answered as in a handler.
+    Nobody,
+    /// Another session, which must be open.
+    Session(SessionId),
+}
+
 /// What a request asks for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RequestBody {
@@ -201,6 +217,8 @@ pub enum RequestBody {
         /// Its encoded arguments.
         #[serde(with = "serde_bytes")]
         arguments: Vec<u8>,
+        /// Whose session it runs under.
+        on_behalf: OnBehalf,
     },
     /// Creates an object.
     CreateObject {

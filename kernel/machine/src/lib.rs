@@ -38,8 +38,8 @@ pub use crate::{
     class::{ClassInterface, Method, MethodKind},
     code::CodeHash,
     command::{
-        Acknowledged, Ballot, Batch, Command, Genesis, LogEntry, Place, Read, Request, RequestBody,
-        STATE_MACHINE_VERSION,
+        Acknowledged, Ballot, Batch, Command, Genesis, LogEntry, OnBehalf, Place, Read, Request,
+        RequestBody, STATE_MACHINE_VERSION,
     },
     difference::{Difference, RecordName, Sums},
     effect::{Effect, Position, SessionEnd},

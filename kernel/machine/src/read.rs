@@ -5,7 +5,7 @@
 
 use crate::{
     class::MethodKind,
-    command::{Place, Read},
+    command::Read,
     engine::{End, Engine},
     execute::{Performed, Segment},
     host_call::{Answer, HostCall},
@@ -14,7 +14,7 @@ use crate::{
     names::{AlarmId, SessionId},
     outcome::{CallError, Forbidden, Outcome, Refusal, Trap},
     state::{ClassStatus, Invocation, Origin},
-    steps::Call,
+    steps::{Call, Caller},
 };
 
 impl<E: Engine> Machine<E> {
@@ -51,9 +51,13 @@ impl<E: Engine> Machine<E> {
     }
 
     fn run_read(&mut self, read: Read) -> Outcome {
-        let origin = match read.after {
-            Some((session, number)) => Origin::Request { session, number },
-            None => Origin::Alarm(AlarmId(0)),
+        let caller = Caller {
+            origin: match read.after {
+                Some((session, number)) => Origin::Request { session, number },
+                None => Origin::Alarm(AlarmId(0)),
+            },
+            session: read.after.map(|(session, _)| session),
+            principal: read.principal.into(),
         };
         let limits = self.world.state.limits();
         within("argument_bytes", limits.argument_bytes, read.arguments.len() as u64)
@@ -67,7 +71,7 @@ impl<E: Engine> Machine<E> {
         };
         self.check_call(&call, MethodKind::Read)?;
         if self.world.state.objects.contains_key(&call.object) {
-            return self.read_object(origin, read.principal, call, fuel, reply_bytes);
+            return self.read_object(caller, call, fuel, reply_bytes);
         }
         if !self.world.state.classes[&call.object.class].interface.transient {
             return Err(CallError::ObjectUnknown);
@@ -75,11 +79,9 @@ impl<E: Engine> Machine<E> {
         // A transient object that is not there is as `init` leaves it: it is read as that, in a
         // state that is forgotten again.
         let before = (self.world.state.clone(), self.draws);
-        let (session, number) = read.after.unwrap_or((SessionId(0), 0));
-        let place = Place { session, number, previous: 0 };
         let outcome = self
-            .find_or_create(&call.object, place)
-            .and_then(|()| self.read_object(origin, read.principal, call, fuel, reply_bytes));
+            .find_or_create(&call.object, &caller)
+            .and_then(|()| self.read_object(caller, call, fuel, reply_bytes));
         self.world.commit();
         self.world.staged.clear();
         self.world.touched.clear();
@@ -87,15 +89,8 @@ impl<E: Engine> Machine<E> {
         outcome
     }
 
-    fn read_object(
-        &mut self,
-        origin: Origin,
-        principal: String,
-        call: Call,
-        fuel: u64,
-        reply_bytes: u64,
-    ) -> Outcome {
-        let mut invocation = self.frame_of(origin, principal.into(), call);
+    fn read_object(&mut self, caller: Caller, call: Call, fuel: u64, reply_bytes: u64) -> Outcome {
+        let mut invocation = self.frame_of(caller, call);
         let segment = Segment {
             kind: MethodKind::Read,
             savepoint: self.world.savepoint(),

@@ -13,8 +13,8 @@ use std::{
 use gesmas_coroutine::BothEngines;
 use gesmas_machine::{
     Acknowledged, Ballot, Batch, CallError, ClassName, CodeHash, Command, Effect, Engine as _,
-    Genesis, Limits, LogEntry, Machine, MethodName, ObjectName, ObjectView, Outcome, Place,
-    Progress, Read, Request, RequestBody, STATE_MACHINE_VERSION, SessionId, Settings, Time,
+    Genesis, Limits, LogEntry, Machine, MethodName, ObjectName, ObjectView, OnBehalf, Outcome,
+    Place, Progress, Read, Request, RequestBody, STATE_MACHINE_VERSION, SessionId, Settings, Time,
 };
 use gesmas_sdk::{
     abi::value::nanoseconds,
@@ -287,7 +287,13 @@ impl World {
             CallMode::Create => RequestBody::CreateObject { object, signature, arguments },
             CallMode::Update | CallMode::Read => {
                 let method = MethodName::new(call.method).expect("the macro checks names");
-                RequestBody::Call { object, method, signature, arguments }
+                RequestBody::Call {
+                    object,
+                    method,
+                    signature,
+                    arguments,
+                    on_behalf: OnBehalf::Requester,
+                }
             }
         };
         let number = self.sessions[&session] + 1;

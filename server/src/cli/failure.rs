@@ -96,6 +96,7 @@ impl From<OpenError> for Failure {
     fn from(error: OpenError) -> Self {
         match error {
             OpenError::Refused(refusal) => refusal.into(),
+            OpenError::Over(_) => Self::new(Exit::NotFound, "session-unknown", error.to_string()),
             OpenError::TimedOut => Self::new(Exit::Unreachable, "no-leader", error.to_string())
                 .advise("a majority of the replicas must run: see `gesmas cluster status`"),
             OpenError::Closed | OpenError::Random => {

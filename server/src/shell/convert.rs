@@ -24,12 +24,15 @@ pub(super) fn request(request: protocol::Request) -> Result<machine::Request, Na
 fn body(body: protocol::RequestBody) -> Result<machine::RequestBody, NameError> {
     use protocol::RequestBody as From;
     Ok(match body {
-        From::Call { class, object, method, signature, arguments } => machine::RequestBody::Call {
-            object: ObjectName::new(&class, &object)?,
-            method: MethodName::new(&method)?,
-            signature,
-            arguments: arguments.into(),
-        },
+        From::Call { class, object, method, signature, arguments, on_behalf: behalf } => {
+            machine::RequestBody::Call {
+                object: ObjectName::new(&class, &object)?,
+                method: MethodName::new(&method)?,
+                signature,
+                arguments: arguments.into(),
+                on_behalf: on_behalf(behalf),
+            }
+        }
         From::CreateObject { class, object, signature, arguments } => {
             machine::RequestBody::CreateObject {
                 object: ObjectName::new(&class, &object)?,
@@ -50,6 +53,14 @@ fn body(body: protocol::RequestBody) -> Result<machine::RequestBody, NameError> 
             machine::RequestBody::KillSession { session: SessionId(session) }
         }
     })
+}
+
+const fn on_behalf(from: protocol::OnBehalf) -> machine::OnBehalf {
+    match from {
+        protocol::OnBehalf::Requester => machine::OnBehalf::Requester,
+        protocol::OnBehalf::Nobody => machine::OnBehalf::Nobody,
+        protocol::OnBehalf::Session(session) => machine::OnBehalf::Session(SessionId(session)),
+    }
 }
 
 /// The machine's form of what a client has received.

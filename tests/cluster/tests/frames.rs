@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use gesmas_client::protocol::{
-    Admin, AdminRequest, BODY_MAX, ClientMessage, ErrorCode, Hello, KeepAlive, Refusal, Request,
-    RequestBody, ServerMessage, VERSION,
+    Admin, AdminRequest, BODY_MAX, ClientMessage, ErrorCode, Hello, KeepAlive, OnBehalf, Refusal,
+    Request, RequestBody, ServerMessage, VERSION,
 };
 use gesmas_cluster_tests::{Bystander, Class, Cluster, Wire, arguments, frame, wait};
 use gesmas_queue::QueueStub;
@@ -196,6 +196,7 @@ async fn too_many_requests_are_refused_by_the_limits_name() {
                 method: "consume".into(),
                 signature,
                 arguments: Vec::new().into(),
+                on_behalf: OnBehalf::Requester,
             },
         }));
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use gesmas_abi::value::{Bytes, from_bytes, to_bytes};
 use gesmas_client::{
     Client, Session, SessionState,
-    protocol::{KeepAlive, Outcome, OverReason, Request, RequestBody, ServerMessage},
+    protocol::{KeepAlive, OnBehalf, Outcome, OverReason, Request, RequestBody, ServerMessage},
 };
 use gesmas_cluster_tests::{Class, Cluster, Load, Proxy, Wire, arguments, wait};
 use gesmas_counter::CounterStub;
@@ -99,6 +99,7 @@ fn consume_request(session: u64, number: u64) -> Request {
             method: "consume".into(),
             signature: Class::standard("Queue").signature("consume"),
             arguments: Vec::new().into(),
+            on_behalf: OnBehalf::Requester,
         },
     }
 }

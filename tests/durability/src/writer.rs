@@ -10,8 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use gesmas_abi::value::{Value, from_bytes, to_bytes};
 use gesmas_machine::{
     Acknowledged, Ballot, Batch, CallError, ClassName, CodeHash, Command, Effect, EngineIdentity,
-    Genesis, InvocationView, Limits, LogEntry, MethodName, ObjectName, Outcome, Place, Request,
-    RequestBody, STATE_MACHINE_VERSION, SessionId, Time,
+    Genesis, InvocationView, Limits, LogEntry, MethodName, ObjectName, OnBehalf, Outcome, Place,
+    Request, RequestBody, STATE_MACHINE_VERSION, SessionId, Time,
 };
 
 /// Where a log goes, entry by entry.
@@ -171,6 +171,7 @@ impl<'a> Writer<'a> {
             method: MethodName::new(method).expect("scripts use names"),
             signature: self.log.signature(method),
             arguments: to_bytes(arguments),
+            on_behalf: OnBehalf::Requester,
         };
         self.request(by, time_left, body)
     }

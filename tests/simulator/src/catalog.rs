@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use gesmas_abi::interface::Interface;
 use gesmas_coroutine::native_module;
-use gesmas_machine::{ClassName, CodeHash, MethodName, ObjectName, RequestBody};
+use gesmas_machine::{ClassName, CodeHash, MethodName, ObjectName, OnBehalf, RequestBody};
 use gesmas_sdk::host::NativeClass;
 
 use crate::engine::SimulatedEngine;
@@ -123,6 +123,6 @@ impl Catalog {
             return RequestBody::CreateObject { object, signature, arguments };
         }
         let method = MethodName::new(call.method).expect("the simulation's names are names");
-        RequestBody::Call { object, method, signature, arguments }
+        RequestBody::Call { object, method, signature, arguments, on_behalf: OnBehalf::Requester }
     }
 }

@@ -19,7 +19,8 @@ use std::{
 
 use gesmas_protocol::{
     Acknowledge, Alive, AttachSession, Bytes, ClientMessage, CloseSession, ErrorId, Event,
-    EventGap, KeepAlive, OpenSession, OverReason, Position, ReadReply, Refused, Reply, RequestBody,
+    EventGap, KeepAlive, OpenSession, OverReason, Position, ReadReply, Refusal, Refused, Reply,
+    RequestBody,
 };
 
 use super::{
@@ -44,6 +45,26 @@ pub(crate) struct SessionSettings {
     pub(crate) pause_first: Duration,
     /// Longest pause after a refusal that passes.
     pub(crate) pause_longest: Duration,
+    /// What it is to the session in the cluster.
+    pub(crate) role: Role,
+}
+
+/// What a session of the client is to the one in the cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// It makes all requests of it, and closes it.
+    Owner,
+    /// The session is there already, and others have it too: it makes no requests and leaves it open.
+    Guest {
+        /// The session.
+        session: u64,
+    },
+    /// It makes the one request that there is, perhaps not for the first time. The session is left
+    /// open and the reply is not acknowledged, for whoever asks again.
+    Single {
+        /// Number of the request.
+        number: u64,
+    },
 }
 
 impl Default for SessionSettings {
@@ -54,6 +75,7 @@ impl Default for SessionSettings {
             acknowledge_after: Duration::from_millis(200),
             pause_first: Duration::from_millis(5),
             pause_longest: Duration::from_millis(500),
+            role: Role::Owner,
         }
     }
 }
@@ -141,14 +163,21 @@ impl<T> SessionCore<T> {
     pub(crate) fn new(settings: SessionSettings, correlation: u64, nonce: u128) -> Self {
         let (high, low) = ((nonce >> 64) as u64, nonce as u64);
         let pacing = |seed| Pacing::new(settings.pause_first, settings.pause_longest, seed);
+        let mut pipeline = Pipeline::new(WINDOW_FIRST, settings.grace, pacing(high));
+        let mut known = None;
+        match settings.role {
+            Role::Owner => {}
+            Role::Guest { session } => known = Some(session),
+            Role::Single { number } => pipeline.begin_at(number),
+        }
         Self {
-            pipeline: Pipeline::new(WINDOW_FIRST, settings.grace, pacing(high)),
+            pipeline,
             reads: Reads::new(pacing(low)),
             acknowledgements: Acknowledgements::new(settings.acknowledge_after),
             settings,
             correlation,
             nonce,
-            id: None,
+            id: known,
             link: Link::Down,
             keep_alives: KeepAlives::default(),
             seen: Position::default(),
@@ -161,6 +190,34 @@ impl<T> SessionCore<T> {
     /// Whether nothing can be asked for any more.
     pub(crate) const fn is_over(&self) -> bool {
         matches!(self.link, Link::Over(_))
+    }
+
+    /// What it is to the session in the cluster.
+    pub(crate) const fn role(&self) -> Role {
+        self.settings.role
+    }
+
+    /// Its timeout.
+    pub(crate) const fn timeout(&self) -> Duration {
+        self.settings.timeout
+    }
+
+    /// Lets go of the session, which lives on.
+    pub(crate) fn leave(&mut self) {
+        self.end(OverReason::Closed);
+    }
+
+    /// Takes up the events after a number, which count as consumed with all before.
+    pub(crate) fn replay(&mut self, now: Instant, after: u64) {
+        self.event_seen = after;
+        self.acknowledgements.add_event(now, after);
+        if let (Link::Up, Some(session)) = (self.link, self.id) {
+            self.greetings.push_back(ClientMessage::AttachSession(AttachSession {
+                session,
+                seen: self.seen,
+                acknowledged: self.acknowledgements.announce(),
+            }));
+        }
     }
 
     /// Its number in the cluster, once it is open.
@@ -275,6 +332,12 @@ impl<T> SessionCore<T> {
             return;
         }
         self.link = Link::Up;
+        if let Role::Single { number } = self.settings.role
+            && last_admitted != 0
+            && last_admitted != number
+        {
+            self.refuse_single(number, Refusal::OutOfOrder { last: last_admitted });
+        }
         self.pipeline.attached(last_admitted);
         self.pipeline.stall = None;
         self.reads.rewind();
@@ -320,7 +383,9 @@ impl<T> SessionCore<T> {
     pub(crate) fn handle_reply(&mut self, now: Instant, reply: Reply) {
         self.seen = self.seen.max(reply.position);
         if reply.number <= self.pipeline.last_sent() {
-            self.acknowledgements.add_reply(now, reply.number);
+            if self.settings.role == Role::Owner {
+                self.acknowledgements.add_reply(now, reply.number);
+            }
             self.outputs.extend(self.pipeline.resolve(
                 reply.number,
                 reply.error_id(),

@@ -98,6 +98,11 @@ impl<T> Pipeline<T> {
         }
     }
 
+    /// The first request gets this number.
+    pub(super) const fn begin_at(&mut self, number: u64) {
+        self.last_number = number - 1;
+    }
+
     /// How many requests may be in flight: what the server advertised, or less.
     pub(super) const fn set_window(&mut self, window: usize) {
         self.window = window;

@@ -27,6 +27,8 @@ pub(crate) struct ReadTarget {
     pub(crate) signature: u64,
     pub(crate) arguments: Bytes,
     pub(crate) stale: bool,
+    /// Whether it is made by nobody in particular.
+    pub(crate) anonymous: bool,
 }
 
 impl ReadTarget {
@@ -43,6 +45,7 @@ struct Entry<T> {
     made_after: u64,
     deadline: Option<Instant>,
     message: Read,
+    anonymous: bool,
     /// The class that it waits for.
     class_needed: bool,
 }
@@ -77,7 +80,7 @@ impl<T> Reads<T> {
         deadline: Option<Instant>,
         ticket: T,
     ) {
-        let ReadTarget { class, object, method, signature, arguments, stale } = target;
+        let ReadTarget { class, object, method, signature, arguments, stale, anonymous } = target;
         let message = Read {
             correlation,
             session: None,
@@ -94,7 +97,8 @@ impl<T> Reads<T> {
         if let Some(deadline) = deadline {
             self.deadlines.insert((deadline, correlation));
         }
-        let entry = Entry { ticket, made_after, deadline, message, class_needed: false };
+        let class_needed = false;
+        let entry = Entry { ticket, made_after, deadline, message, anonymous, class_needed };
         self.entries.insert(correlation, entry);
         self.ready.insert(correlation);
     }
@@ -219,8 +223,10 @@ impl<T> Reads<T> {
             let entry = self.entries.get_mut(&correlation).expect("a ready read is open");
             let Some(after) = pipeline.read_after(entry.made_after) else { return };
             self.ready.remove(&correlation);
-            entry.message.session = Some(session);
-            entry.message.after = after;
+            if !entry.anonymous {
+                entry.message.session = Some(session);
+                entry.message.after = after;
+            }
             entry.message.seen = seen;
             entry.message.time_left_ns = entry.deadline.map(|deadline| {
                 u64::try_from(deadline.saturating_duration_since(now).as_nanos())

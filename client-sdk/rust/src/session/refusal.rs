@@ -6,6 +6,7 @@
 //! | class unknown | ask for the class, send again when it is there |
 //! | class pending, busy, no leader, a limit that passes | send again after a growing pause |
 //! | forgotten | the outcome is unknown |
+//! | either of these, and the session has one request only | it was another one: tell the caller |
 //! | session unknown | the session is over |
 //! | anything else | tell the caller; send a cancel in the request's place |
 //!
@@ -17,7 +18,7 @@ use std::time::Instant;
 use gesmas_protocol::{ErrorId, OverReason, Refusal};
 
 use super::{
-    core::{Output, SessionCore},
+    core::{Output, Role, SessionCore},
     pipeline::Stall,
     reads::passes,
 };
@@ -32,6 +33,15 @@ impl<T> SessionCore<T> {
         id: Option<ErrorId>,
     ) {
         match refusal {
+            Refusal::OutOfOrder { last } if self.is_single() => {
+                // It is open when it is the last one itself.
+                if last != number {
+                    self.refuse_single(number, Refusal::OutOfOrder { last });
+                }
+            }
+            Refusal::Forgotten if self.is_single() => {
+                self.refuse_single(number, Refusal::Forgotten);
+            }
             // The pause lets the refusals of all that followed arrive before they are sent again.
             Refusal::OutOfOrder { last } if last < number => {
                 self.pipeline.rewind(last + 1);
@@ -61,6 +71,17 @@ impl<T> SessionCore<T> {
             }
             refusal => self.give_up(now, number, CallFailure::Refused(refusal, id)),
         }
+    }
+
+    const fn is_single(&self) -> bool {
+        matches!(self.role(), Role::Single { .. })
+    }
+
+    /// The one request of the session was another one.
+    pub(super) fn refuse_single(&mut self, number: u64, refusal: Refusal) {
+        let ticket = self.pipeline.remove(number).and_then(|entry| entry.ticket);
+        let failure = CallFailure::Refused(refusal, None);
+        self.outputs.extend(ticket.map(|ticket| Output::Resolved(ticket, Err(failure))));
     }
 
     /// Ends a request that can never be admitted; a cancel takes its place.

@@ -10,8 +10,8 @@ use std::{
 
 use gesmas_abi::value::{Bytes, Value, to_bytes};
 use gesmas_machine::{
-    Acknowledged, CallError, Command, Effect, MethodName, ObjectName, Place, Read, Request,
-    RequestBody, SessionId,
+    Acknowledged, CallError, Command, Effect, MethodName, ObjectName, OnBehalf, Place, Read,
+    Request, RequestBody, SessionId,
 };
 use gesmas_register::Expected;
 
@@ -165,6 +165,7 @@ impl Workload {
             method: MethodName::new(method).expect("a name"),
             signature: signature(group, class, method),
             arguments,
+            on_behalf: OnBehalf::Requester,
         };
         let time_left = (self.dice.below(5) == 0).then(|| self.dice.below(100));
         self.request(session, time_left, body, method)

@@ -158,6 +158,11 @@ impl<E: Engine> Machine<E> {
         if let Some(deadline) = invocation.deadline.take() {
             self.world.cancel_alarm(deadline);
         }
+        if let Some(lender) = invocation.lender()
+            && let Some(session) = self.world.state.session_mut(&lender)
+        {
+            session.lent.remove(&invocation.id);
+        }
         self.world.commit();
         match invocation.origin {
             Origin::Request { session, number } => self.world.reply(session, number, outcome),

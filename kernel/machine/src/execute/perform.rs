@@ -13,7 +13,7 @@ use crate::{
     names::{AlarmId, MethodName, SessionId, Time},
     outcome::{Forbidden, Trap},
     planted::PlantedBug,
-    state::{AlarmAction, Blocked, Invocation, Origin},
+    state::{AlarmAction, Blocked, Invocation},
     world::{World, store},
 };
 
@@ -169,9 +169,9 @@ impl<E: Engine> Machine<E> {
         let answer = |answer| Ok(Performed::Answer(Answer::P(answer)));
         let session = self.session_of(invocation);
         if ask.owner == PermitOwner::Session && session.is_none() {
-            return answer(match invocation.origin {
-                Origin::Request { .. } => PAnswer::SessionOver,
-                Origin::Alarm(_) => PAnswer::NoSession,
+            return answer(match invocation.session {
+                Some(_) => PAnswer::SessionOver,
+                None => PAnswer::NoSession,
             });
         }
         if self.world.try_take(object, &ask.semaphore) {
@@ -234,10 +234,9 @@ impl<E: Engine> Machine<E> {
                 self.draws += 1;
                 Answer::Number(self.draw(invocation))
             }
-            HostCall::Session => Answer::OptionalNumber(match invocation.origin {
-                Origin::Request { session, .. } => Some(session.0),
-                Origin::Alarm(_) => None,
-            }),
+            HostCall::Session => {
+                Answer::OptionalNumber(invocation.session.map(|session| session.0))
+            }
             HostCall::Principal => Answer::Text(invocation.principal.as_ref().into()),
             HostCall::Object => Answer::Text(invocation.frame.object.name.as_str().into()),
             HostCall::Token => {

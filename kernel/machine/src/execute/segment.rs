@@ -292,16 +292,16 @@ impl<E: Engine> Machine<E> {
             let session = session.expect("a session does not end while a request of it begins");
             session.open.insert(number, Open::Invocation(id));
         }
+        if let Some(lender) = invocation.lender() {
+            let session = self.world.state.session_mut(&lender);
+            let session = session.expect("a session does not end while a call for it begins");
+            session.lent.insert(id);
+        }
     }
 
-    /// The session that made an invocation, if it did and lives.
+    /// The session that an invocation runs under, if it has one and that lives.
     pub(crate) fn session_of(&self, invocation: &Invocation) -> Option<crate::names::SessionId> {
-        match invocation.origin {
-            Origin::Request { session, .. } => {
-                self.world.state.sessions.contains_key(&session).then_some(session)
-            }
-            Origin::Alarm(_) => None,
-        }
+        invocation.session.filter(|session| self.world.state.sessions.contains_key(session))
     }
 }
 

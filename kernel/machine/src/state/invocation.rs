@@ -24,6 +24,8 @@ use crate::{
 pub(crate) struct Invocation {
     pub(crate) id: InvocationId,
     pub(crate) origin: Origin,
+    /// The session it runs under: mostly the one that asked, none for a handler.
+    pub(crate) session: Option<SessionId>,
     /// Shared with its session.
     pub(crate) principal: Arc<str>,
     /// What runs. The stack of frames is one deep until objects may call objects.
@@ -114,13 +116,21 @@ pub(crate) struct Running {
 }
 
 impl Invocation {
+    /// The session it runs under, if that is another than the one that asked.
+    pub(crate) fn lender(&self) -> Option<SessionId> {
+        match self.origin {
+            Origin::Request { session, .. } => self.session.filter(|lender| *lender != session),
+            Origin::Alarm(_) => None,
+        }
+    }
+
     /// Sum of its record.
     pub(crate) fn record(&self) -> Sum {
         let frame = &self.frame;
         Sum::of(
             Kind::Invocation,
             &(
-                (self.id, self.origin, &self.principal, self.detached, self.deadline),
+                (self.id, self.origin, self.session, &self.principal, self.detached, self.deadline),
                 (&frame.object, frame.incarnation, frame.code, &frame.method, &frame.arguments),
                 (frame.journal.digest(), &self.permits, &self.status, self.cancelled, self.started),
             ),

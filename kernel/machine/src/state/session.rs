@@ -26,6 +26,8 @@ pub(crate) struct Session {
     pub(crate) last_admitted: u64,
     /// Requests that have not ended.
     pub(crate) open: OrdMap<u64, Open>,
+    /// Blocked invocations that others asked for on its behalf.
+    pub(crate) lent: OrdSet<InvocationId>,
     /// Replies that are not acknowledged.
     pub(crate) replies: OrdMap<u64, StoredReply>,
     pub(crate) permits: OrdSet<PermitId>,
@@ -79,6 +81,7 @@ impl Session {
             timeout,
             last_admitted: 0,
             open: OrdMap::new(),
+            lent: OrdSet::new(),
             replies: OrdMap::new(),
             permits: OrdSet::new(),
             watches: OrdSet::new(),

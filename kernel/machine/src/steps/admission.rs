@@ -49,9 +49,9 @@ impl<E: Engine> Machine<E> {
             return self.world.reply(place.session, place.number, Err(CallError::Limit(limit)));
         }
         match request.body {
-            RequestBody::Call { object, method, signature, arguments } => {
+            RequestBody::Call { object, method, signature, arguments, on_behalf } => {
                 let call = super::call::Call { object, method, signature, arguments };
-                self.call(place, request.time_left, call);
+                self.call(place, request.time_left, on_behalf, call);
             }
             RequestBody::CreateObject { object, signature, arguments } => {
                 self.create_object(place, object, signature, arguments);

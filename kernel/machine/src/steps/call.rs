@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use crate::{
     class::MethodKind,
-    command::Place,
+    command::{OnBehalf, Place},
     engine::Engine,
     execute::Begin,
     machine::Machine,
-    names::{AlarmId, InvocationId, MethodName, ObjectName},
+    names::{AlarmId, InvocationId, MethodName, ObjectName, SessionId},
     outcome::CallError,
     planted::PlantedBug,
     state::{Frame, Invocation, Journal, Origin, Running, Status},
@@ -23,26 +23,41 @@ pub(crate) struct Call {
     pub(crate) arguments: Vec<u8>,
 }
 
+/// Who makes it.
+#[derive(Clone, Debug)]
+pub(crate) struct Caller {
+    pub(crate) origin: Origin,
+    /// The session it runs under.
+    pub(crate) session: Option<SessionId>,
+    pub(crate) principal: Arc<str>,
+}
+
 impl<E: Engine> Machine<E> {
-    pub(super) fn call(&mut self, place: Place, time_left: Option<u64>, call: Call) {
+    pub(super) fn call(
+        &mut self,
+        place: Place,
+        time_left: Option<u64>,
+        on_behalf: OnBehalf,
+        call: Call,
+    ) {
         let id = self.world.state.next.take_invocation();
         if self.is_overridden(id) {
             return self.world.reply(place.session, place.number, Self::overridden());
         }
         let savepoint = self.world.savepoint();
-        let made = self
-            .check_call(&call, MethodKind::Update)
-            .and_then(|detached| self.find_or_create(&call.object, place).map(|()| detached));
-        let detached = match made {
-            Ok(detached) => detached,
+        let made = self.check_call(&call, MethodKind::Update).and_then(|detached| {
+            let caller = self.caller(place, on_behalf)?;
+            self.find_or_create(&call.object, &caller)?;
+            Ok((detached, caller))
+        });
+        let (detached, caller) = match made {
+            Ok(made) => made,
             Err(error) => {
                 self.world.undo_to(savepoint);
                 return self.world.reply(place.session, place.number, Err(error));
             }
         };
-        let principal = Arc::clone(&self.known_session(place).principal);
-        let origin = Origin::Request { session: place.session, number: place.number };
-        let mut invocation = self.new_invocation(id, origin, principal, call);
+        let mut invocation = self.new_invocation(id, caller, call);
         invocation.detached = detached;
         let forgotten = self.world.planted.has(PlantedBug::DeadlineForgotten);
         if let (Some(time_left), false) = (time_left, detached || forgotten) {
@@ -51,6 +66,30 @@ impl<E: Engine> Machine<E> {
             invocation.running.deadline = Some((alarm, self.world.due_after(time_left)));
         }
         self.run_segment(invocation, Begin::Fresh(savepoint));
+    }
+
+    /// Who makes a call: the session that asked, or another one on whose behalf it did.
+    fn caller(&self, place: Place, on_behalf: OnBehalf) -> Result<Caller, CallError> {
+        let requester = self.requester(place);
+        match on_behalf {
+            OnBehalf::Requester => Ok(requester),
+            OnBehalf::Nobody => Ok(Caller { session: None, ..requester }),
+            OnBehalf::Session(session) => {
+                let found = self.world.state.sessions.get(&session);
+                let principal = &found.ok_or(CallError::SessionUnknown)?.principal;
+                let principal = Arc::clone(principal);
+                Ok(Caller { session: Some(session), principal, ..requester })
+            }
+        }
+    }
+
+    /// The session that asked.
+    pub(super) fn requester(&self, place: Place) -> Caller {
+        Caller {
+            origin: Origin::Request { session: place.session, number: place.number },
+            session: Some(place.session),
+            principal: Arc::clone(&self.known_session(place).principal),
+        }
     }
 
     /// Whether clients may make the call; says whether the method is detached.
@@ -85,17 +124,17 @@ impl<E: Engine> Machine<E> {
     pub(super) fn new_invocation(
         &mut self,
         id: InvocationId,
-        origin: Origin,
-        principal: Arc<str>,
+        caller: Caller,
         call: Call,
     ) -> Invocation {
         self.statistics.invocations += 1;
-        Invocation { id, ..self.frame_of(origin, principal, call) }
+        Invocation { id, ..self.frame_of(caller, call) }
     }
 
     /// A body's frame on an object that exists, in an invocation that nothing can refer to: as it
     /// is, it serves `init` and reads.
-    pub(crate) fn frame_of(&self, origin: Origin, principal: Arc<str>, call: Call) -> Invocation {
+    pub(crate) fn frame_of(&self, caller: Caller, call: Call) -> Invocation {
+        let Caller { origin, session, principal } = caller;
         let state = &self.world.state;
         let found = state.objects.get_key_value(&call.object);
         let (name, object) = found.expect("only on an object that is there");
@@ -113,6 +152,7 @@ impl<E: Engine> Machine<E> {
         Invocation {
             id: InvocationId(0),
             origin,
+            session,
             principal,
             frame,
             detached: false,
@@ -133,8 +173,9 @@ impl<E: Engine> Machine<E> {
             return;
         }
         let savepoint = self.world.savepoint();
-        let origin = Origin::Alarm(alarm);
-        let invocation = self.new_invocation(id, origin, SCHEDULER.into(), call);
+        let principal = SCHEDULER.into();
+        let caller = Caller { origin: Origin::Alarm(alarm), session: None, principal };
+        let invocation = self.new_invocation(id, caller, call);
         self.run_segment(invocation, Begin::Fresh(savepoint));
     }
 }

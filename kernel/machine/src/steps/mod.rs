@@ -11,7 +11,7 @@ mod object;
 mod session;
 mod vote;
 
-pub(crate) use self::call::Call;
+pub(crate) use self::call::{Call, Caller};
 use crate::{
     command::{Command, Place},
     effect::{Effect, SessionEnd},

@@ -3,8 +3,6 @@
 //! Invariants: an object exists only if its `init` has returned; what belongs to an incarnation
 //! goes with it.
 
-use std::sync::Arc;
-
 use crate::{
     class::MethodKind,
     code::CodeHash,
@@ -15,8 +13,8 @@ use crate::{
     machine::Machine,
     names::{InvocationId, MethodName, ObjectName},
     outcome::{CallError, Trap},
-    state::{Invocation, Object, Origin, Status},
-    steps::{Call, Task},
+    state::{Invocation, Object, Status},
+    steps::{Call, Caller, Task},
 };
 
 impl<E: Engine> Machine<E> {
@@ -31,9 +29,10 @@ impl<E: Engine> Machine<E> {
         let made = match self.world.state.objects.get(&object) {
             Some(existing) if existing.created_with == CodeHash::of(&arguments) => Ok(()),
             Some(_) => Err(CallError::ObjectExists),
-            None => self
-                .check_init(&object, signature)
-                .and_then(|init| self.make(&object, init, arguments, place)),
+            None => self.check_init(&object, signature).and_then(|init| {
+                let caller = self.requester(place);
+                self.make(&object, init, arguments, &caller)
+            }),
         };
         if made.is_err() {
             self.world.undo_to(savepoint);
@@ -47,7 +46,7 @@ impl<E: Engine> Machine<E> {
     pub(crate) fn find_or_create(
         &mut self,
         object: &ObjectName,
-        place: Place,
+        caller: &Caller,
     ) -> Result<(), CallError> {
         if self.world.state.objects.contains_key(object) {
             return Ok(());
@@ -58,7 +57,7 @@ impl<E: Engine> Machine<E> {
             Some((name, init)) if init.parameters == 0 => Some(name.clone()),
             Some(_) => return Err(CallError::ObjectUnknown),
         };
-        self.make(object, init, Vec::new(), place)
+        self.make(object, init, Vec::new(), caller)
     }
 
     fn check_init(
@@ -83,7 +82,7 @@ impl<E: Engine> Machine<E> {
         name: &ObjectName,
         init: Option<MethodName>,
         arguments: Vec<u8>,
-        place: Place,
+        caller: &Caller,
     ) -> Result<(), CallError> {
         let state = &mut self.world.state;
         let objects = state.objects.len() as u64 + 1;
@@ -93,7 +92,7 @@ impl<E: Engine> Machine<E> {
         let object = Object::new(incarnation, code, &arguments);
         self.world.make_object(name, object);
         if let Some(init) = init {
-            self.run_init(name, init, arguments, place)?;
+            self.run_init(name, init, arguments, caller)?;
             self.world.remember_initial_counts(name);
         }
         Ok(())
@@ -106,15 +105,11 @@ impl<E: Engine> Machine<E> {
         name: &ObjectName,
         init: MethodName,
         arguments: Vec<u8>,
-        place: Place,
+        caller: &Caller,
     ) -> Result<(), CallError> {
         let call = Call { object: name.clone(), method: init, signature: 0, arguments };
-        let origin = Origin::Request { session: place.session, number: place.number };
-        // A read by nobody in particular has no session; what it makes is forgotten again.
-        let session = self.world.state.sessions.get(&place.session);
-        let principal = session.map_or_else(|| "".into(), |session| Arc::clone(&session.principal));
         // `init` is no invocation of its own: it has no id that anything could refer to.
-        let mut invocation = self.frame_of(origin, principal, call);
+        let mut invocation = self.frame_of(caller.clone(), call);
         let fuel = self.world.state.limits().fuel_per_segment;
         let segment = Segment {
             kind: MethodKind::Init,

@@ -62,18 +62,22 @@ impl<E: Engine> Machine<E> {
         self.world.state.nonces.remove(&session.nonce);
         self.world.staged.push(Effect::SessionOver { session: id, reason });
 
-        let mut open: Vec<_> = session.open.into_iter().collect();
-        if self.world.planted.has(PlantedBug::HashMapOrder) {
-            open.sort_by_key(|(number, _)| self.world.planted.disordered(*number));
-        }
-        for (number, open) in open {
+        let mut waiters: Vec<_> = session.lent.into_iter().collect();
+        for (number, open) in session.open {
             match open {
-                Open::Invocation(waiter) if self.is_detached(waiter) => {}
-                Open::Invocation(waiter) => {
-                    self.leave_for_cleanup(waiter, CancelReason::SessionOver);
-                    self.agenda.push_back(Task::CleanUp(waiter));
-                }
+                Open::Invocation(waiter) => waiters.push(waiter),
                 Open::PutClass => self.forget_put(Place { session: id, number, previous: 0 }),
+            }
+        }
+        // Invocations are numbered as requests are admitted, whichever session they came through.
+        waiters.sort_unstable();
+        if self.world.planted.has(PlantedBug::HashMapOrder) {
+            waiters.sort_by_key(|waiter| self.world.planted.disordered(waiter.0));
+        }
+        for waiter in waiters {
+            if self.is_cancellable(waiter) {
+                self.leave_for_cleanup(waiter, CancelReason::SessionOver);
+                self.agenda.push_back(Task::CleanUp(waiter));
             }
         }
         let permits = session.permits.iter().rev().copied().map(Task::Release);
@@ -89,8 +93,8 @@ impl<E: Engine> Machine<E> {
         self.end_session(session, SessionEnd::Killed);
     }
 
-    fn is_detached(&self, id: InvocationId) -> bool {
-        self.world.state.invocations[&id].detached
+    fn is_cancellable(&self, id: InvocationId) -> bool {
+        !self.world.state.invocations[&id].detached
     }
 
     /// Runs the handler of a timer or watch.

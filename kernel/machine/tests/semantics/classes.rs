@@ -328,6 +328,7 @@ handler handle 0
             method: gesmas_machine::MethodName::new("write").expect("a name"),
             signature: 77,
             arguments: Vec::new(),
+            on_behalf: gesmas_machine::OnBehalf::Requester,
         },
     };
     let effects = lab.batch(now.after(9), vec![gesmas_machine::Command::Request(request)]);
@@ -436,7 +437,7 @@ fn another_engine_is_refused() {
     let genesis = lab::genesis(Limits::default());
     let mut machine = Machine::new(Other(ScriptedEngine::new()), Settings::default());
     let refused = machine.handle_entry(LogEntry::Genesis(Box::new(genesis)));
-    expect!["the group runs state machine version 1 on scripts, version 1, this replica has version 1 on another: run the same release on every replica"].assert_eq(&refused.expect_err("it is another engine").to_string());
+    expect!["the group runs state machine version 2 on scripts, version 1, this replica has version 2 on another: run the same release on every replica"].assert_eq(&refused.expect_err("it is another engine").to_string());
     let image = empty().machine().encode_image();
     let refused = Machine::from_image(&image, Other(ScriptedEngine::new()), Settings::default());
     expect!["the image is of another engine or version: scripts, version 1"]

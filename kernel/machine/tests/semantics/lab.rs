@@ -16,9 +16,9 @@ use std::{collections::BTreeMap, fmt::Write as _};
 
 use gesmas_machine::{
     Acknowledged, Ballot, Batch, CallError, ClassName, CodeHash, Command, Effect, Genesis,
-    InvocationId, Limits, LogEntry, Machine, MethodName, ObjectName, Outcome, Override, Place,
-    Progress, Read, Request, RequestBody, STATE_MACHINE_VERSION, SessionEnd, SessionId, Settings,
-    Time, scripted::ScriptedEngine,
+    InvocationId, Limits, LogEntry, Machine, MethodName, ObjectName, OnBehalf, Outcome, Override,
+    Place, Progress, Read, Request, RequestBody, STATE_MACHINE_VERSION, SessionEnd, SessionId,
+    Settings, Time, scripted::ScriptedEngine,
 };
 
 pub(crate) type Scripted = Machine<ScriptedEngine>;
@@ -267,12 +267,10 @@ impl Lab {
 
     fn request(&mut self, name: &str, time_left: Option<u64>, words: &[&str]) -> Request {
         let body = match words {
-            ["calls", target, method, arguments @ ..] => {
-                let object = object(target);
-                let signature = self.signature(&object, method);
-                let method = MethodName::new(method).expect("a method");
-                let arguments = arguments.join(" ").into_bytes();
-                RequestBody::Call { object, method, signature, arguments }
+            ["calls", ..] => self.call(OnBehalf::Requester, &words[1..]),
+            ["calls-for", "nobody", ..] => self.call(OnBehalf::Nobody, &words[2..]),
+            ["calls-for", other, ..] => {
+                self.call(OnBehalf::Session(self.sessions[*other]), &words[2..])
             }
             ["creates", target, arguments @ ..] => {
                 let object = object(target);
@@ -301,6 +299,15 @@ impl Lab {
         let request = Request { place, acknowledged: Acknowledged::default(), time_left, body };
         self.sent.insert((name.to_owned(), *number), request.clone());
         request
+    }
+
+    fn call(&self, on_behalf: OnBehalf, words: &[&str]) -> RequestBody {
+        let [target, method, arguments @ ..] = words else { panic!("a call names a method") };
+        let object = object(target);
+        let signature = self.signature(&object, method);
+        let method = MethodName::new(method).expect("a method");
+        let arguments = arguments.join(" ").into_bytes();
+        RequestBody::Call { object, method, signature, arguments, on_behalf }
     }
 
     fn signature(&self, object: &ObjectName, method: &str) -> u64 {

@@ -98,6 +98,116 @@ fn the_end_of_a_session_is_one_step_in_a_stated_order() {
 }
 
 #[test]
+fn a_call_on_behalf_of_another_session_is_that_sessions_own() {
+    check(
+        &[ESTATE],
+        "
+        open ann
+        open gate
+        open bob
+        gate calls-for ann Estate/e hold b
+        gate calls-for ann Estate/e linger one
+        ann calls Estate/e linger two
+        gate calls-for ann Estate/e linger three
+        gate calls-for ann Estate/e stay
+        bob calls Estate/e next b
+        expire ann
+        bob calls Estate/e v late
+        gate calls-for ann Estate/e hold a
+        ",
+        &expect![[r#"
+            > open ann
+              ann is session 2
+            > open gate
+              gate is session 3
+            > open bob
+              bob is session 4
+            > gate calls-for ann Estate/e hold b
+              gate#1 ok 1
+            > gate calls-for ann Estate/e linger one
+            > ann calls Estate/e linger two
+            > gate calls-for ann Estate/e linger three
+            > gate calls-for ann Estate/e stay
+            > bob calls Estate/e next b
+            > expire ann
+              ann is expired
+              log of Estate/e: clean-up one sees cancelled
+              log of Estate/e: and holding is session-over
+              log of Estate/e: and waiting is cancelled
+              gate#2 error: the call was cancelled: its session is over
+              log of Estate/e: clean-up two sees cancelled
+              log of Estate/e: and holding is session-over
+              log of Estate/e: and waiting is cancelled
+              log of Estate/e: clean-up three sees cancelled
+              log of Estate/e: and holding is session-over
+              log of Estate/e: and waiting is cancelled
+              gate#3 error: the call was cancelled: its session is over
+              log of Estate/e: the next of b goes on
+              bob#1 ok
+            > bob calls Estate/e v late
+              bob#2 ok
+              log of Estate/e: the detached call runs on, holding is session-over
+              gate#4 ok unheard
+            > gate calls-for ann Estate/e hold a
+              gate#5 error: no session with this number is open
+        "#]],
+    );
+}
+
+#[test]
+fn the_end_of_the_session_that_asked_ends_a_call_on_anothers_behalf() {
+    check(
+        &[ESTATE],
+        "
+        open ann
+        open gate
+        gate calls-for ann Estate/e hold b
+        gate calls-for ann Estate/e linger one
+        expire gate
+        expire ann
+        ",
+        &expect![[r#"
+            > open ann
+              ann is session 2
+            > open gate
+              gate is session 3
+            > gate calls-for ann Estate/e hold b
+              gate#1 ok 1
+            > gate calls-for ann Estate/e linger one
+            > expire gate
+              gate is expired
+              log of Estate/e: clean-up one sees cancelled
+              log of Estate/e: and holding is 2
+              log of Estate/e: and waiting is cancelled
+            > expire ann
+              ann is expired
+        "#]],
+    );
+}
+
+#[test]
+fn a_call_on_behalf_of_nobody_has_no_session() {
+    check(
+        &[ESTATE],
+        "
+        open gate
+        gate calls-for nobody Estate/e hold b
+        gate calls-for nobody Estate/e next c
+        gate cancels 2
+        ",
+        &expect![[r#"
+            > open gate
+              gate is session 2
+            > gate calls-for nobody Estate/e hold b
+              gate#1 ok no-session
+            > gate calls-for nobody Estate/e next c
+            > gate cancels 2
+              gate#2 error: the call was cancelled: its caller gave it up
+        "#]],
+    );
+}
+
+#[test]
 fn permits_of_a_session_are_released_newest_first() {
     check(
         &[ESTATE],

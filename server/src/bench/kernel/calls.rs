@@ -10,7 +10,7 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-use gesmas_machine::{MethodName, ObjectName, RequestBody};
+use gesmas_machine::{MethodName, ObjectName, OnBehalf, RequestBody};
 use gesmas_sdk::stub::{CallMode, Invoke, InvokeError, StubCall};
 
 /// Where a stub's call ends up.
@@ -43,7 +43,13 @@ impl Net {
             CallMode::Create => RequestBody::CreateObject { object, signature, arguments },
             CallMode::Update => {
                 let method = MethodName::new(method).expect("stubs have good names");
-                RequestBody::Call { object, method, signature, arguments }
+                RequestBody::Call {
+                    object,
+                    method,
+                    signature,
+                    arguments,
+                    on_behalf: OnBehalf::Requester,
+                }
             }
             CallMode::Read => panic!("reads are no requests"),
         }

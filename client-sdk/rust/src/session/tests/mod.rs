@@ -7,7 +7,7 @@ mod requests;
 use std::time::{Duration, Instant};
 
 use gesmas_protocol::{
-    Bytes, ClientMessage, Position, Refusal, Refused, Reply, Request, RequestBody,
+    Bytes, ClientMessage, OnBehalf, Position, Refusal, Refused, Reply, Request, RequestBody,
 };
 
 use super::core::{Output, SessionCore, SessionSettings, SessionState};
@@ -91,6 +91,7 @@ fn body(class: &str, method: &str) -> RequestBody {
         method: method.into(),
         signature: 0,
         arguments: Bytes::new(),
+        on_behalf: OnBehalf::Requester,
     }
 }
 
@@ -102,6 +103,7 @@ fn read_target() -> ReadTarget {
         signature: 0,
         arguments: Bytes::new(),
         stale: false,
+        anonymous: false,
     }
 }
 
