@@ -3,6 +3,8 @@
 pub mod bench;
 pub mod cli;
 pub mod demo;
+mod failure;
+mod interface;
 pub mod json;
 pub mod local_cluster;
 pub mod log;
@@ -10,3 +12,4 @@ pub mod paxos;
 pub mod replica;
 pub mod shell;
 pub mod snapshot;
+mod view;

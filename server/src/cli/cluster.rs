@@ -12,7 +12,7 @@ use super::{
     failure::Failure,
     output::Table,
 };
-use crate::json::format_time;
+use crate::view;
 
 /// How long each endpoint may take to answer.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -71,22 +71,7 @@ impl Answer {
     fn json(&self) -> Value {
         match &self.answer {
             Err(failure) => json!({ "endpoint": self.endpoint, "unreachable": failure.message }),
-            Ok(status) => json!({
-                "endpoint": self.endpoint,
-                "replica": status.replica,
-                "cluster": format!("{:032x}", status.cluster),
-                "leader": status.leader,
-                "ballot": status.ballot,
-                "step": status.position.step,
-                "log_decided": status.log_decided,
-                "log_applied": status.log_applied,
-                "now": format_time(status.now),
-                "state_hash": status.state_hash,
-                "members": status.members,
-                "connected": status.connected,
-                "engine": status.engine,
-                "server": status.server,
-            }),
+            Ok(status) => view::cluster::as_json(&self.endpoint, status),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! `gesmas compile-child`: what a replica starts to compile one module within bounds. Not for
 //! people: it reads a module from its input and writes machine code to its output.
 
-use super::{exit::Exit, failure::Failure};
+use crate::failure::{Failure, exit::Exit};
 
 pub(super) fn run() -> Result<(), Failure> {
     gesmas_coroutine::compile_child_main(std::io::stdin().lock(), std::io::stdout().lock())

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use super::{failure::Failure, output::Output};
+use super::output::Output;
+use crate::failure::Failure;
 use crate::shell::Config;
 
 /// `gesmas config`.

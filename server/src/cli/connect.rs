@@ -8,7 +8,8 @@ use std::{future::IntoFuture, time::Duration};
 use clap::Args;
 use gesmas_client::{AdminFailure, CallFailure, Client, Page, Session, protocol::Bytes};
 
-use super::{failure::Failure, output::Output};
+use super::output::Output;
+use crate::failure::Failure;
 
 /// How long a command looks for a replica.
 const PATIENCE: Duration = Duration::from_secs(5);

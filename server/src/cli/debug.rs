@@ -8,7 +8,8 @@ use clap::{Args, Subcommand};
 use gesmas_machine::Difference;
 use serde_json::json;
 
-use super::{exit::Exit, failure::Failure, output::Output};
+use super::output::Output;
+use crate::failure::{Failure, exit::Exit};
 use crate::snapshot::{Inspected, inspect};
 
 /// `gesmas debug`.

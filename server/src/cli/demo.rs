@@ -2,8 +2,9 @@
 
 use clap::Args;
 
-use super::{exit::Exit, failure::Failure, output::Output};
+use super::output::Output;
 use crate::demo::{self, Options};
+use crate::failure::{Failure, exit::Exit};
 
 /// `gesmas demo`.
 #[derive(Debug, Args)]

@@ -1,10 +1,7 @@
 //! `gesmas invocation`: calls that are blocked, and ending them.
 
 use clap::{Args, Subcommand};
-use gesmas_client::{
-    InvocationFilter,
-    protocol::{InvocationState, InvocationSummary},
-};
+use gesmas_client::{InvocationFilter, protocol::InvocationSummary};
 use serde_json::json;
 
 use super::{
@@ -13,7 +10,7 @@ use super::{
     names::Selection,
     output::Table,
 };
-use crate::json::format_time;
+use crate::{json::format_time, view};
 
 /// `gesmas invocation`.
 #[derive(Debug, Args)]
@@ -83,64 +80,20 @@ async fn list(args: LsArgs, context: &Context) -> Result<(), Failure> {
         Table::new(&["ID", "OBJECT", "METHOD", "SESSION", "WAITS FOR", "SINCE", "DEADLINE"]);
     let mut values = Vec::new();
     for invocation in &page.items {
-        let (semaphore, since) = state(&invocation.state);
-        let deadline = invocation.deadline.map(format_time);
-        let object = format!("{}/{}", invocation.class, invocation.object);
+        let (semaphore, since) = view::invocation::state(&invocation.state);
         let or_none = |text: Option<String>| text.unwrap_or_else(|| "-".into());
         table.row([
             invocation.invocation.to_string(),
-            object.clone(),
+            view::invocation::object(invocation),
             invocation.method.clone(),
             or_none(invocation.session.map(|session| session.to_string())),
-            or_none(semaphore.clone()),
-            or_none(since.clone()),
-            or_none(deadline.clone()),
+            or_none(semaphore),
+            or_none(since),
+            or_none(invocation.deadline.map(format_time)),
         ]);
-        values.push(json!({
-            "invocation": invocation.invocation,
-            "object": object,
-            "method": invocation.method,
-            "session": invocation.session,
-            "request": invocation.request,
-            "semaphore": semaphore,
-            "since": since,
-            "deadline": deadline,
-            "journal_bytes": invocation.journal_bytes,
-            "detached": invocation.detached,
-        }));
+        values.push(view::invocation::as_json(invocation));
     }
     context.output.rows(&table, "nothing is blocked", values);
     args.limit.note(page.more, context.output);
     Ok(())
-}
-
-/// What an invocation waits for, and since when.
-fn state(state: &InvocationState) -> (Option<String>, Option<String>) {
-    match state {
-        InvocationState::Ready => (None, None),
-        InvocationState::Blocked { semaphore, since } => {
-            (Some(semaphore_name(semaphore)), Some(format_time(*since)))
-        }
-    }
-}
-
-/// The name of a semaphore: its field, and its key if it has one.
-pub(super) fn semaphore_name(name: &[u8]) -> String {
-    let mut parts = name.splitn(2, |byte| *byte == 0);
-    let field = String::from_utf8_lossy(parts.next().unwrap_or_default()).into_owned();
-    match parts.next() {
-        None => field,
-        Some(key) => format!("{field}/{}", key.escape_ascii()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn semaphores_are_named_by_field_and_key() {
-        assert_eq!(semaphore_name(b"free"), "free");
-        assert_eq!(semaphore_name(b"turn\0\0\x01"), "turn/\\x00\\x01");
-    }
 }

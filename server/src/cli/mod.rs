@@ -16,9 +16,6 @@ mod connect;
 mod debug;
 mod demo;
 mod dev;
-mod exit;
-mod failure;
-mod interface;
 mod invocation;
 mod log;
 mod logging;
@@ -38,10 +35,15 @@ use clap::{Parser, Subcommand, error::ErrorKind};
 
 use self::{
     connect::{Context, Target},
-    exit::Exit,
-    failure::Failure,
     logging::LogFormat,
     output::Output,
+};
+use crate::{
+    failure::{
+        self, Failure,
+        exit::{self, Exit},
+    },
+    interface,
 };
 
 /// A replicated coordination server that its users program.

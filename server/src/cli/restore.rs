@@ -8,7 +8,8 @@ use std::{fs, path::PathBuf};
 use clap::Args;
 use serde_json::json;
 
-use super::{exit::Exit, failure::Failure, output::Output, progress};
+use super::{output::Output, progress};
+use crate::failure::{Failure, exit::Exit};
 use crate::{
     shell::Config,
     snapshot::{Owner, SnapshotError, Store, repo::FsRepo},

@@ -9,7 +9,7 @@ use super::{
     failure::Failure,
     output::Table,
 };
-use crate::json::format_duration;
+use crate::{json::format_duration, view};
 
 /// `gesmas session`.
 #[derive(Debug, Args)]
@@ -61,26 +61,16 @@ async fn list(limit: Limit, context: &Context) -> Result<(), Failure> {
     let mut table = Table::new(&headings);
     let mut values = Vec::new();
     for session in &page.items {
-        let timeout = format_duration(session.timeout_ns);
         table.row([
             session.session.to_string(),
             session.principal.clone(),
-            timeout.clone(),
+            format_duration(session.timeout_ns),
             session.open_requests.to_string(),
             session.stored_replies.to_string(),
             session.events.to_string(),
             session.permits.to_string(),
         ]);
-        values.push(json!({
-            "session": session.session,
-            "principal": session.principal,
-            "timeout": timeout,
-            "last_admitted": session.last_admitted,
-            "open_requests": session.open_requests,
-            "stored_replies": session.stored_replies,
-            "events": session.events,
-            "permits": session.permits,
-        }));
+        values.push(view::session::as_json(session));
     }
     context.output.rows(&table, "no session is open", values);
     limit.note(page.more, context.output);

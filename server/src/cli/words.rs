@@ -6,7 +6,7 @@
 use gesmas_abi::interface::{Method, TypeOwned};
 use serde_json::Value;
 
-use super::{exit::Exit, failure::Failure};
+use crate::failure::{Failure, exit::Exit};
 use crate::json::{arguments, type_name};
 
 /// The bytes of a method's arguments.

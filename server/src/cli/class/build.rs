@@ -13,7 +13,6 @@ use gesmas_abi::{
 use gesmas_machine::CodeHash;
 use serde_json::json;
 
-use super::interface_file;
 use crate::cli::{exit::Exit, failure::Failure, interface, output::Output};
 
 /// `gesmas class build`.
@@ -49,7 +48,7 @@ pub(super) fn run(args: &BuildArgs, output: Output) -> Result<(), Failure> {
         fs::read(&args.source).map_err(|error| Failure::file(&args.source, &error))?
     };
     if let Some(path) = &args.interface {
-        module = attach(&module, &interface_file::read(path)?)?;
+        module = attach(&module, &interface::file::read(path)?)?;
     }
     let class = interface::of_module(&module)?.class;
     let path = args.output.clone().unwrap_or_else(|| PathBuf::from(format!("{class}.wasm")));

@@ -2,7 +2,6 @@
 
 mod build;
 mod get;
-mod interface_file;
 mod ls;
 mod new;
 mod put;
@@ -10,7 +9,8 @@ mod show;
 
 use clap::{Args, Subcommand};
 
-use super::{connect::Context, failure::Failure};
+use super::connect::Context;
+use crate::failure::Failure;
 
 /// `gesmas class`.
 #[derive(Debug, Args)]

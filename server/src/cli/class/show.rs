@@ -7,7 +7,6 @@ use gesmas_abi::interface::{
     Field, FieldKind, Interface, Method, MethodKind, NamedOwned, TypeOwned,
 };
 
-use super::interface_file;
 use crate::{
     cli::{connect::Context, failure::Failure, interface, names},
     json::{signature, type_name},
@@ -27,7 +26,7 @@ pub(crate) struct ShowArgs {
 pub(super) async fn run(args: &ShowArgs, context: &Context) -> Result<(), Failure> {
     let client = context.connect().await?;
     let interface = interface::of_class(&client, &args.name).await?;
-    let value = interface_file::write(&interface);
+    let value = interface::file::write(&interface);
     context.output.value(&value, || render(&interface).trim_end().to_owned());
     Ok(())
 }

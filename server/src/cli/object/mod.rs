@@ -4,11 +4,11 @@ mod create;
 mod ls;
 mod rm;
 mod show;
-mod state;
 
 use clap::{Args, Subcommand};
 
-use super::{connect::Context, failure::Failure};
+use super::connect::Context;
+use crate::failure::Failure;
 
 /// `gesmas object`.
 #[derive(Debug, Args)]

@@ -3,13 +3,15 @@
 use std::fmt::Write as _;
 
 use clap::Args;
-use gesmas_client::protocol::{ObjectDetail, TimerKind, TimerSummary};
-use serde_json::{Value, json};
+use gesmas_client::protocol::ObjectDetail;
 
-use super::state::{self, Content, File};
 use crate::{
     cli::{connect::Context, failure::Failure, interface, names::ObjectPath, output::Table},
-    json::format_time,
+    json::Integers,
+    view::{
+        object::{as_json, when},
+        state::{self, Content, File},
+    },
 };
 
 /// `gesmas object show`.
@@ -33,8 +35,8 @@ pub(super) async fn run(args: ShowArgs, context: &Context) -> Result<(), Failure
     let ObjectPath { class, object } = &args.object;
     let detail = client.show_object(class, object, args.limit).await?;
     let interface = interface::of_class(&client, class).await?;
-    let files = state::files(&interface, &detail);
-    context.output.value(&as_json(&args.object, &detail, &files), || {
+    let files = state::files(&interface, &detail, Integers::Numbers);
+    context.output.value(&as_json(&detail, &files), || {
         render(&args.object, &detail, &files).trim_end().to_owned()
     });
     if detail.more {
@@ -78,43 +80,4 @@ fn semaphore(count: u64, waiters: &[u64], owners: &[String]) -> String {
         text += &format!(", owned by: {}", owners.join(", "));
     }
     text
-}
-
-fn when(timer: &TimerSummary) -> String {
-    match timer.kind {
-        TimerKind::At(time) => format!("at {}", format_time(time)),
-        TimerKind::SessionOver(session) => format!("when session {session} is over"),
-    }
-}
-
-fn as_json(object: &ObjectPath, detail: &ObjectDetail, files: &[File]) -> Value {
-    let mut entries = Vec::new();
-    let mut semaphores = Vec::new();
-    for file in files {
-        match &file.content {
-            Content::Value(value) => {
-                entries.push(json!({ "path": file.path, "value": value }));
-            }
-            Content::Semaphore { count, waiters, owners } => semaphores.push(json!({
-                "path": file.path,
-                "count": count,
-                "waiters": waiters,
-                "owners": owners,
-            })),
-        }
-    }
-    let timers = detail.timers.iter().map(
-        |timer| json!({ "timer": timer.alarm, "handler": timer.handler, "when": when(timer) }),
-    );
-    json!({
-        "object": object.to_string(),
-        "incarnation": detail.summary.incarnation,
-        "bytes": detail.summary.bytes,
-        "waiting": detail.summary.waiters,
-        "entries": entries,
-        "semaphores": semaphores,
-        "timers": timers.collect::<Vec<_>>(),
-        "faults": detail.faults,
-        "more": detail.more,
-    })
 }

@@ -1,13 +1,15 @@
 //! The interface of a class: from the cluster, or of a standard class from this program.
 
+pub(crate) mod file;
+
 use gesmas_abi::interface::{Interface, Method, MethodKind};
 use gesmas_client::{AdminFailure, Client, protocol::AdminError};
 
-use super::{exit::Exit, failure::Failure};
+use crate::failure::{Failure, exit::Exit};
 
 /// The interface of a class. A standard class that is not loaded is handed to the client, which
 /// ships it when a call needs it.
-pub(super) async fn of_class(client: &Client, class: &str) -> Result<Interface, Failure> {
+pub(crate) async fn of_class(client: &Client, class: &str) -> Result<Interface, Failure> {
     match client.show_class(class).await {
         Ok(detail) => decode(class, &detail.interface),
         Err(AdminFailure::Answered(error @ AdminError::ClassUnknown { .. })) => {
@@ -22,7 +24,7 @@ pub(super) async fn of_class(client: &Client, class: &str) -> Result<Interface, 
 }
 
 /// The interface that a module tells.
-pub(super) fn of_module(module: &[u8]) -> Result<Interface, Failure> {
+pub(crate) fn of_module(module: &[u8]) -> Result<Interface, Failure> {
     gesmas_build::interface_of(module).map_err(|error| {
         Failure::new(Exit::Usage, "module-invalid", format!("this is no class: {error}"))
             .advise("`gesmas class build --interface FILE` attaches an interface to a module")
@@ -30,7 +32,7 @@ pub(super) fn of_module(module: &[u8]) -> Result<Interface, Failure> {
 }
 
 /// The interface that these bytes are.
-pub(super) fn decode(class: &str, section: &[u8]) -> Result<Interface, Failure> {
+pub(crate) fn decode(class: &str, section: &[u8]) -> Result<Interface, Failure> {
     Interface::decode(section).map_err(|error| {
         let message = format!("the interface of {class} cannot be read: {error}");
         Failure::new(Exit::Failed, "interface", message)
@@ -39,7 +41,7 @@ pub(super) fn decode(class: &str, section: &[u8]) -> Result<Interface, Failure> 
 }
 
 /// A method that clients can call.
-pub(super) fn method<'a>(interface: &'a Interface, name: &str) -> Result<&'a Method, Failure> {
+pub(crate) fn method<'a>(interface: &'a Interface, name: &str) -> Result<&'a Method, Failure> {
     let callable = |kind| matches!(kind, MethodKind::Update | MethodKind::Read);
     let class = &interface.class;
     match interface.method(name) {

@@ -2,13 +2,15 @@
 //!
 //! Invariant: every way to fail goes through [`Failure`], so that each has all four.
 
+pub(crate) mod exit;
+
 use gesmas_client::{
     AdminFailure, CallFailure, ConnectError, NotSentReason, OpenError, UnknownReason,
     protocol::{AdminError, CallError, CancelReason, Refusal},
 };
 use serde_json::{Value, json};
 
-use super::exit::Exit;
+use self::exit::Exit;
 use crate::shell::{ConfigError, ServeError};
 
 /// Why a command failed.

@@ -5,6 +5,8 @@
 //! positions, shown as indices from the front. What does not fit the interface is shown raw, since
 //! an object may be older than what is known of its class.
 
+use std::collections::BTreeMap;
+
 use gesmas_abi::interface::{Field, FieldKind, Interface, TypeOwned};
 use gesmas_client::protocol::{ObjectDetail, PermitHolder, SemaphoreDetail};
 use serde_json::{Value, json};
@@ -16,15 +18,15 @@ const DIGITS: usize = 3;
 
 /// A part of an object's state.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct File {
+pub(crate) struct File {
     /// Its path below the object.
-    pub(super) path: String,
-    pub(super) content: Content,
+    pub(crate) path: String,
+    pub(crate) content: Content,
 }
 
 /// What a file holds.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Content {
+pub(crate) enum Content {
     /// A value; none for a key of a set.
     Value(Option<Value>),
     /// A semaphore.
@@ -32,8 +34,8 @@ pub(super) enum Content {
 }
 
 /// The files of an object.
-pub(super) fn files(interface: &Interface, detail: &ObjectDetail) -> Vec<File> {
-    let mut decks = Decks::default();
+pub(crate) fn files(interface: &Interface, detail: &ObjectDetail, integers: Integers) -> Vec<File> {
+    let mut decks = Decks { positions: BTreeMap::new(), integers };
     let mut files: Vec<_> = detail
         .entries
         .iter()
@@ -46,9 +48,12 @@ pub(super) fn files(interface: &Interface, detail: &ObjectDetail) -> Vec<File> {
     files
 }
 
-/// Headers of deques: they come before the deques' items.
-#[derive(Default)]
-struct Decks(std::collections::BTreeMap<Vec<u8>, (u64, u64)>);
+/// What is known while entries are gone through.
+struct Decks {
+    /// Headers of deques: they come before the deques' items.
+    positions: BTreeMap<Vec<u8>, (u64, u64)>,
+    integers: Integers,
+}
 
 /// The file of an entry: `None` if it does not fit the interface, `Some(None)` if it is a header.
 fn entry_file(
@@ -59,8 +64,9 @@ fn entry_file(
 ) -> Option<Option<File>> {
     let (name, rest) = split(key);
     let field = field(interface, name)?;
+    let integers = decks.integers;
     let content = |ty: &Option<TypeOwned>| {
-        decode(ty.as_ref()?, value, Integers::Numbers).ok().map(|value| Content::Value(Some(value)))
+        decode(ty.as_ref()?, value, integers).ok().map(|value| Content::Value(Some(value)))
     };
     let Some(rest) = rest else {
         return match field.kind {
@@ -71,7 +77,7 @@ fn entry_file(
             FieldKind::Deque => {
                 let number = |bytes: &[u8]| bytes.try_into().ok().map(u64::from_le_bytes);
                 let (front, length) = value.split_at_checked(8)?;
-                decks.0.insert(name.into(), (number(front)?, number(length)?));
+                decks.positions.insert(name.into(), (number(front)?, number(length)?));
                 Some(None)
             }
             FieldKind::Map | FieldKind::Set => Some(None),
@@ -80,7 +86,7 @@ fn entry_file(
     };
     let (segment, content) = match field.kind {
         FieldKind::Deque => {
-            let (front, length) = decks.0.get(name).copied()?;
+            let (front, length) = decks.positions.get(name).copied()?;
             let position = rest.try_into().ok().map(u64::from_be_bytes)?;
             let index = position.checked_sub(front)?;
             let digits = length.saturating_sub(1).to_string().len().max(DIGITS);
@@ -211,6 +217,7 @@ mod tests {
                 (at("seen", &to_key(&258_u16)), vec![]),
                 (b"total".into(), vec![3, 0]),
             ]),
+            Integers::Numbers,
         );
         let shown: Vec<_> = files
             .iter()
@@ -242,7 +249,7 @@ mod tests {
             (b"total".to_vec(), vec![1]),
             (b"items\0x".to_vec(), vec![1]),
         ];
-        let files = files(&interface(), &detail(entries));
+        let files = files(&interface(), &detail(entries), Integers::Numbers);
         let paths: Vec<_> = files.iter().take(3).map(|file| file.path.as_str()).collect();
         assert_eq!(paths, ["old", "total", r"items\x00x"]);
         assert_eq!(files[0].content, Content::Value(Some(json!({ "raw": r"\xffa" }))));

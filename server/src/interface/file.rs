@@ -14,7 +14,7 @@ use gesmas_abi::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::{cli::failure::Failure, json::type_name};
+use crate::{failure::Failure, json::type_name};
 
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
@@ -108,7 +108,7 @@ const FIELD_KINDS: [(&str, FieldKind); 6] = [
 ];
 
 /// Reads the interface in a file.
-pub(super) fn read(path: &Path) -> Result<Interface, Failure> {
+pub(crate) fn read(path: &Path) -> Result<Interface, Failure> {
     let text = fs::read_to_string(path).map_err(|error| Failure::file(path, &error))?;
     parse(&text).map_err(|error| {
         Failure::usage(format!("{}: {error}", path.display()))
@@ -288,7 +288,7 @@ impl<'a> Parser<'a> {
 }
 
 /// An interface in the form that [`read`] reads.
-pub(super) fn write(interface: &Interface) -> serde_json::Value {
+pub(crate) fn write(interface: &Interface) -> serde_json::Value {
     let mut types = BTreeMap::new();
     let mut name = |ty: &TypeOwned| {
         define(ty, &mut types);

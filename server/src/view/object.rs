@@ -1,0 +1,49 @@
+//! An object with its state, as operators see it.
+
+use gesmas_client::protocol::{ObjectDetail, TimerKind, TimerSummary};
+use serde_json::{Value, json};
+
+use super::state::{Content, File};
+use crate::json::format_time;
+
+/// When a timer or watch goes off.
+pub(crate) fn when(timer: &TimerSummary) -> String {
+    match timer.kind {
+        TimerKind::At(time) => format!("at {}", format_time(time)),
+        TimerKind::SessionOver(session) => format!("when session {session} is over"),
+    }
+}
+
+/// The object as JSON.
+pub(crate) fn as_json(detail: &ObjectDetail, files: &[File]) -> Value {
+    let summary = &detail.summary;
+    let mut entries = Vec::new();
+    let mut semaphores = Vec::new();
+    for file in files {
+        match &file.content {
+            Content::Value(value) => {
+                entries.push(json!({ "path": file.path, "value": value }));
+            }
+            Content::Semaphore { count, waiters, owners } => semaphores.push(json!({
+                "path": file.path,
+                "count": count,
+                "waiters": waiters,
+                "owners": owners,
+            })),
+        }
+    }
+    let timers = detail.timers.iter().map(
+        |timer| json!({ "timer": timer.alarm, "handler": timer.handler, "when": when(timer) }),
+    );
+    json!({
+        "object": format!("{}/{}", summary.class, summary.object),
+        "incarnation": summary.incarnation,
+        "bytes": summary.bytes,
+        "waiting": summary.waiters,
+        "entries": entries,
+        "semaphores": semaphores,
+        "timers": timers.collect::<Vec<_>>(),
+        "faults": detail.faults,
+        "more": detail.more,
+    })
+}
