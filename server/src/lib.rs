@@ -4,6 +4,7 @@ pub mod bench;
 pub mod cli;
 pub mod demo;
 mod failure;
+pub mod gateway;
 mod interface;
 pub mod json;
 pub mod local_cluster;

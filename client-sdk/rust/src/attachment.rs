@@ -86,11 +86,24 @@ impl Attachment {
         self.session.read(class, object, method, signature, arguments)
     }
 
-    /// The events after a number; they and all before count as consumed. Events that were handed out
-    /// by an earlier call of this end.
+    /// The events after a number; that one and all before count as consumed, and no other until
+    /// [`Attachment::acknowledge_events`] says so. The events of an earlier call of this end.
     #[must_use]
     pub fn events_after(&self, number: u64) -> Events {
         self.session.replay(number)
+    }
+
+    /// Says that an event and all before it were consumed.
+    pub fn acknowledge_events(&self, number: u64) {
+        self.session.consume_events(number);
+    }
+
+    /// Waits until the leader, who watches over sessions, has heard of this one.
+    ///
+    /// # Errors
+    /// [`CallFailure::NotSent`] when the session is over.
+    pub async fn prove_alive(&self) -> Result<(), CallFailure> {
+        self.session.probe().await
     }
 
     /// Ends the session in the cluster.

@@ -82,6 +82,11 @@ pub(crate) enum Command {
         deadline: Option<Instant>,
         ticket: Ticket,
     },
+    /// Asks whether a session lives.
+    Probe {
+        session: u64,
+        ticket: Ticket,
+    },
     EventsConsumed {
         session: u64,
         number: u64,

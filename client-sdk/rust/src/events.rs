@@ -80,13 +80,16 @@ pub struct Events {
     pub(crate) commands: Commands,
     pub(crate) session: u64,
     pub(crate) handed_out: u64,
+    /// Whether asking for the next event says that the one before was consumed.
+    pub(crate) acknowledges: bool,
 }
 
 impl Events {
-    /// The next event or gap; none when the session is over. Acknowledges the one before.
+    /// The next event or gap; none when the session is over. Acknowledges the one before, unless the
+    /// events are those of an [`Attachment`](crate::Attachment), which says so itself.
     /// Cancel safe: an event is lost by no dropped future.
     pub async fn next(&mut self) -> Option<SessionEvent> {
-        if self.handed_out > 0 {
+        if self.handed_out > 0 && self.acknowledges {
             self.commands.send(Command::EventsConsumed {
                 session: self.session,
                 number: std::mem::take(&mut self.handed_out),

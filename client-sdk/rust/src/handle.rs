@@ -18,7 +18,7 @@ use crate::{
     call::{Call, Read},
     command::{Command, Commands, SessionPorts, Ticket},
     events::{EventQueue, Events},
-    failure::{CallFailure, OpenError},
+    failure::{CallFailure, NotSentReason, OpenError},
     guard::Guard,
     session::{
         core::{Role, SessionSettings, SessionState},
@@ -313,7 +313,8 @@ impl Session {
     pub fn events(&self) -> Option<Events> {
         let queue = self.shared.events.lock().unwrap_or_else(PoisonError::into_inner).take()?;
         let commands = self.shared.commands.clone();
-        Some(Events { queue, commands, session: self.shared.key, handed_out: 0 })
+        let session = self.shared.key;
+        Some(Events { queue, commands, session, handed_out: 0, acknowledges: true })
     }
 
     /// A number that nobody else on this session was given: for `Lock`, which tells owners apart by it.
@@ -340,7 +341,21 @@ impl Session {
         let queue = Arc::new(EventQueue::default());
         let (commands, session) = (self.shared.commands.clone(), self.shared.key);
         commands.send(Command::Replay { session, after, queue: queue.clone() });
-        Events { queue, commands, session, handed_out: 0 }
+        Events { queue, commands, session, handed_out: 0, acknowledges: false }
+    }
+
+    pub(crate) fn consume_events(&self, number: u64) {
+        let session = self.shared.key;
+        self.shared.commands.send(Command::EventsConsumed { session, number });
+    }
+
+    /// Waits until the leader has heard of the session.
+    pub(crate) async fn probe(&self) -> Result<(), CallFailure> {
+        let (sender, answer) = oneshot::channel();
+        let ticket = Ticket::Caller { sender, _permit: None };
+        self.shared.commands.send(Command::Probe { session: self.shared.key, ticket });
+        let closed = Err(CallFailure::NotSent(NotSentReason::Closed));
+        answer.await.unwrap_or(closed).map(|_| ())
     }
 
     /// Closes the session and waits, as long as there is a connection, until the cluster has.

@@ -159,6 +159,10 @@ impl Hub {
                     core.read(correlation, made_after, target, deadline, ticket);
                 });
             }
+            Command::Probe { session, ticket } => {
+                // A session that is gone drops the ticket, and who waits learns it that way.
+                self.with(session, |core| core.probe(now, ticket));
+            }
             Command::EventsConsumed { session, number } => {
                 self.with(session, |core| core.consume_events(now, number));
             }

@@ -4,10 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 use gesmas_abi::interface::{Method, MethodKind, TypeOwned};
-use gesmas_client::{
-    CallFailure, SessionState,
-    protocol::{Bytes, CallError},
-};
+use gesmas_client::SessionState;
 use serde_json::Value;
 
 use super::{
@@ -133,26 +130,10 @@ async fn hold(link: &Link) -> Result<(), Failure> {
 
 /// Says an error of the class in its own words.
 pub(super) fn explain(failure: WaitFailure, method: &Method, object: &ObjectPath) -> Failure {
-    let (how, error) = match &failure {
-        WaitFailure::Call(CallFailure::Failed(CallError::Failed(error), _)) => ("returned", error),
-        WaitFailure::Call(CallFailure::Failed(CallError::Aborted(error), _)) => {
-            ("aborted with", error)
+    match failure {
+        WaitFailure::Call(failure) => {
+            Failure::of_call(failure, method, &object.to_string(), Integers::Numbers)
         }
-        WaitFailure::Call(CallFailure::Failed(CallError::InitRefused(error), _)) => {
-            ("refused with", error)
-        }
-        _ => return failure.into(),
-    };
-    let value = class_error(method, error);
-    let text = match &value {
-        Some(Value::String(variant)) => variant.clone(),
-        Some(value) => value.to_string(),
-        None => "an error that its interface does not know".into(),
-    };
-    let message = format!("{} of {object} {how} {text}", method.name);
-    Failure { message, value: value.map(Box::new), ..Failure::from(failure) }
-}
-
-fn class_error(method: &Method, error: &Bytes) -> Option<Value> {
-    json::decode(method.error.as_ref()?, error, Integers::Numbers).ok()
+        WaitFailure::Interrupted => failure.into(),
+    }
 }

@@ -22,7 +22,10 @@ use super::{
     output::Output,
     serve::Stop,
 };
-use crate::shell::{self, Config, LogConfig, Member, Server};
+use crate::{
+    gateway,
+    shell::{self, Config, HttpConfig, LogConfig, Member, Server},
+};
 
 /// Replicas of the cluster.
 const REPLICAS: u16 = 3;
@@ -35,10 +38,10 @@ const FILE_MIB: u64 = 8;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   gesmas dev
-  gesmas dev --data /tmp/try --listen 127.0.0.1:0
+  gesmas dev --data /tmp/try --listen 127.0.0.1:0 --http 127.0.0.1:0
 
-Replica 1 listens for clients on the given port, replicas 2 and 3 on the next two; port 0 takes free
-ones. The folder keeps the state; remove it to start over.")]
+Replica 1 listens for clients on the given port, replicas 2 and 3 on the next two, and so for HTTP;
+port 0 takes free ones. The folder keeps the state; remove it to start over.")]
 pub(crate) struct DevArgs {
     /// Folder that keeps the state.
     #[arg(long, value_name = "DIR", default_value = "gesmas-dev")]
@@ -46,6 +49,9 @@ pub(crate) struct DevArgs {
     /// Where clients of replica 1 connect.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7100")]
     listen: SocketAddr,
+    /// Where replica 1 serves HTTP.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7180")]
+    http: SocketAddr,
     /// Form of the log, which goes to stderr.
     #[arg(long, value_enum, default_value = "text")]
     log_format: LogFormat,
@@ -56,19 +62,30 @@ pub(super) async fn run(args: &DevArgs, output: Output) -> Result<(), Failure> {
     let stop = Stop::listen()?;
     let configs = configs(args)?;
     let mut servers = Vec::new();
+    let mut gateways = Vec::new();
     for config in &configs {
         let started = shell::start(config).await;
-        servers.push(started.map_err(|error| {
+        let server = started.map_err(|error| {
             Failure::from(error).advise("another port with --listen, another folder with --data")
+        })?;
+        let http = config.http.as_ref().expect("every replica here serves HTTP");
+        let gateway = gateway::start(http, server.clients()).await;
+        gateways.push(gateway.map_err(|error| {
+            Failure::from(error).advise("another port with --http, another folder with --data")
         })?);
+        servers.push(server);
     }
-    let endpoints: Vec<_> = servers.iter().map(|server| server.clients().to_string()).collect();
+    let addresses = Addresses {
+        endpoints: servers.iter().map(|server| server.clients().to_string()).collect(),
+        http: gateways.iter().map(|gateway| format!("http://{}", gateway.address())).collect(),
+    };
     let ended = any_ended(&servers);
     let result = tokio::select! {
         () = ended => Err(Failure::new(Exit::Stopped, "replica-stopped", "a replica stopped")),
-        result = serve(args, &endpoints, output) => result,
+        result = serve(args, &addresses, output) => result,
         _ = stop.received() => Ok(()),
     };
+    drop(gateways);
     for server in servers {
         // Why a replica has stopped by itself says more than that it has.
         server.stop().await?;
@@ -76,10 +93,18 @@ pub(super) async fn run(args: &DevArgs, output: Output) -> Result<(), Failure> {
     result
 }
 
+/// Where the replicas are reached.
+struct Addresses {
+    endpoints: Vec<String>,
+    http: Vec<String>,
+}
+
 /// Makes the cluster ready, says so, and goes on for ever.
-async fn serve(args: &DevArgs, endpoints: &[String], output: Output) -> Result<(), Failure> {
+async fn serve(args: &DevArgs, addresses: &Addresses, output: Output) -> Result<(), Failure> {
+    let Addresses { endpoints, http } = addresses;
     load_classes(endpoints).await?;
-    output.value(&json!({ "endpoints": endpoints, "data": args.data }), || {
+    let value = json!({ "endpoints": endpoints, "http": http, "data": args.data });
+    output.value(&value, || {
         format!(
             "A cluster of three replicas is ready; its state is in {}. Ctrl-C stops it.
 
@@ -92,9 +117,11 @@ Try, in another terminal:
     gesmas call Queue/jobs consume
     gesmas object show Queue/jobs
     gesmas class show Queue
-    gesmas cluster status",
+    gesmas cluster status
+    curl -X POST {}/v1/objects/Counter/visits/increment",
             args.data.display(),
-            endpoints.join(",")
+            endpoints.join(","),
+            http[0]
         )
     });
     std::future::pending().await
@@ -137,18 +164,16 @@ fn configs(args: &DevArgs) -> Result<Vec<Config>, Failure> {
         Failure::new(Exit::Stopped, "address", format!("no port is free for the peers: {error}"))
     })?;
     let config = |replica: u16| {
-        let port = match args.listen.port() {
-            0 => Some(0),
-            port => port.checked_add(replica - 1),
-        };
-        let Some(port) = port else {
-            return Err(Failure::usage("--listen leaves no port for the other replicas"));
-        };
         let config = Config {
             cluster: cluster.clone(),
             replica: replica.into(),
             data: args.data.join(format!("replica-{replica}")),
-            listen: SocketAddr::new(args.listen.ip(), port),
+            listen: nth(args.listen, replica, "--listen")?,
+            http: Some(HttpConfig {
+                listen: nth(args.http, replica, "--http")?,
+                hosts: Vec::new(),
+                origins: Vec::new(),
+            }),
             members: members.clone(),
             allow_plaintext: false,
             timing: shell::Timing::default(),
@@ -163,6 +188,17 @@ fn configs(args: &DevArgs) -> Result<Vec<Config>, Failure> {
         Ok(config)
     };
     (1..=REPLICAS).map(config).collect()
+}
+
+/// The address of a replica, given that of the first.
+fn nth(first: SocketAddr, replica: u16, option: &str) -> Result<SocketAddr, Failure> {
+    let port = match first.port() {
+        0 => Some(0),
+        port => port.checked_add(replica - 1),
+    };
+    let port = port
+        .ok_or_else(|| Failure::usage(format!("{option} leaves no port for the other replicas")))?;
+    Ok(SocketAddr::new(first.ip(), port))
 }
 
 /// Free ports for the replicas among themselves. All are held until all are known, so that no two
@@ -204,6 +240,7 @@ mod tests {
         DevArgs {
             data: data.into(),
             listen: listen.parse().expect("it is an address"),
+            http: "127.0.0.1:0".parse().expect("it is an address"),
             log_format: LogFormat::Text,
         }
     }

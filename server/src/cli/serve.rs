@@ -10,7 +10,10 @@ use super::{
     failure::Failure,
     logging::{self, LogFormat},
 };
-use crate::shell::{self, Config};
+use crate::{
+    gateway,
+    shell::{self, Config},
+};
 
 /// `gesmas serve`.
 #[derive(Debug, Args)]
@@ -41,10 +44,15 @@ pub(super) async fn run(args: &ServeArgs) -> Result<(), Failure> {
     let signal = Stop::listen()?;
     let classes = if args.native { gesmas_classes::native().to_vec() } else { Vec::new() };
     let server = shell::start_with(&config, &classes).await?;
+    let http = match &config.http {
+        Some(http) => Some(gateway::start(http, server.clients()).await?),
+        None => None,
+    };
     tracing::info!(
         replica = config.replica,
         clients = %server.clients(),
         peers = %config.own_peers(),
+        http = http.as_ref().map(|http| http.address().to_string()),
         data = %config.data.display(),
         "the replica serves"
     );

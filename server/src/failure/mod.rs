@@ -4,6 +4,7 @@
 
 pub(crate) mod exit;
 
+use gesmas_abi::interface::Method;
 use gesmas_client::{
     AdminFailure, CallFailure, ConnectError, NotSentReason, OpenError, UnknownReason,
     protocol::{AdminError, CallError, CancelReason, Refusal},
@@ -11,10 +12,14 @@ use gesmas_client::{
 use serde_json::{Value, json};
 
 use self::exit::Exit;
-use crate::shell::{ConfigError, ServeError};
+use crate::{
+    gateway::GatewayError,
+    json::{Integers, decode},
+    shell::{ConfigError, ServeError},
+};
 
 /// Why a command failed.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Failure {
     pub(crate) exit: Exit,
     /// Stable word, for programs.
@@ -55,6 +60,30 @@ impl Failure {
     pub(crate) fn advise(mut self, advice: impl Into<String>) -> Self {
         self.advice = Some(advice.into());
         self
+    }
+
+    /// Why a call failed, with an error of its class in the class's own words.
+    pub(crate) fn of_call(
+        failure: CallFailure,
+        method: &Method,
+        object: &str,
+        integers: Integers,
+    ) -> Self {
+        let (how, error) = match &failure {
+            CallFailure::Failed(CallError::Failed(error), _) => ("returned", error),
+            CallFailure::Failed(CallError::Aborted(error), _) => ("aborted with", error),
+            CallFailure::Failed(CallError::InitRefused(error), _) => ("refused with", error),
+            _ => return failure.into(),
+        };
+        let ty = method.error.as_ref();
+        let value = ty.and_then(|ty| decode(ty, error, integers).ok());
+        let text = match &value {
+            Some(Value::String(variant)) => variant.clone(),
+            Some(value) => value.to_string(),
+            None => "an error that its interface does not know".into(),
+        };
+        let message = format!("{} of {object} {how} {text}", method.name);
+        Self { message, value: value.map(Box::new), ..Self::from(failure) }
     }
 
     /// What goes to stderr.
@@ -237,6 +266,18 @@ impl From<ConfigError> for Failure {
     fn from(error: ConfigError) -> Self {
         Self::new(Exit::Usage, "configuration", error.to_string())
             .advise("docs/gesmas.toml explains every setting")
+    }
+}
+
+impl From<GatewayError> for Failure {
+    fn from(error: GatewayError) -> Self {
+        match error {
+            GatewayError::Bind { .. } => Self::new(Exit::Stopped, "address", error.to_string())
+                .advise("another program listens there, or the address is not of this host"),
+            GatewayError::Connect(_) => {
+                Self::new(Exit::Stopped, "replica-stopped", error.to_string())
+            }
+        }
     }
 }
 

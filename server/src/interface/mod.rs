@@ -3,7 +3,10 @@
 pub(crate) mod file;
 
 use gesmas_abi::interface::{Interface, Method, MethodKind};
-use gesmas_client::{AdminFailure, Client, protocol::AdminError};
+use gesmas_client::{
+    AdminFailure, Client,
+    protocol::{AdminError, ClassState, Refusal},
+};
 
 use crate::failure::{Failure, exit::Exit};
 
@@ -11,6 +14,10 @@ use crate::failure::{Failure, exit::Exit};
 /// ships it when a call needs it.
 pub(crate) async fn of_class(client: &Client, class: &str) -> Result<Interface, Failure> {
     match client.show_class(class).await {
+        // A call would wait for it, and all calls of its session behind it.
+        Ok(detail) if detail.summary.state == ClassState::Pending => {
+            Err(Refusal::ClassPending { class: class.into() }.into())
+        }
         Ok(detail) => decode(class, &detail.interface),
         Err(AdminFailure::Answered(error @ AdminError::ClassUnknown { .. })) => {
             let Some(standard) = gesmas_classes::find(class) else {

@@ -153,7 +153,7 @@ fn check_order(
 }
 
 /// Bytes for people if they are text, else in base64.
-pub(super) fn bytes(bytes: &[u8]) -> Value {
+pub(crate) fn bytes(bytes: &[u8]) -> Value {
     match std::str::from_utf8(bytes) {
         Ok(text) => json!({ "text": text }),
         Err(_) => json!({ "base64": base64::encode(bytes) }),

@@ -32,6 +32,7 @@ mod order;
 mod tests;
 mod time;
 
+pub(crate) use self::decode::bytes;
 pub use self::{
     arguments::{ArgumentError, arguments, named_arguments},
     decode::{Integers, decode},

@@ -28,6 +28,9 @@ pub struct Config {
     pub data: PathBuf,
     /// Where clients connect.
     pub listen: SocketAddr,
+    /// HTTP; not served if left out.
+    #[serde(default)]
+    pub http: Option<HttpConfig>,
     /// All replicas, this one included.
     pub members: Vec<Member>,
     /// Whether to listen on other than loopback addresses although nothing is encrypted.
@@ -54,6 +57,20 @@ pub struct Config {
     /// Invocations that end instead of being run. Equal on all replicas.
     #[serde(default)]
     pub overrides: Vec<OverrideConfig>,
+}
+
+/// HTTP for clients without a library, and for people.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HttpConfig {
+    /// Where it is served.
+    pub listen: SocketAddr,
+    /// Names by which clients may address this server, besides its address and those of loopback.
+    #[serde(default)]
+    pub hosts: Vec<String>,
+    /// Origins of pages that may call, besides the server's own page.
+    #[serde(default)]
+    pub origins: Vec<String>,
 }
 
 /// An invocation that ends at a step instead of being run.
@@ -249,10 +266,12 @@ impl Config {
     pub fn check(&self) -> Result<(), ConfigError> {
         self.cluster_id()?;
         self.check_members()?;
-        for address in [self.listen, self.own_peers()] {
+        let http = self.http.as_ref().map(|http| ("http.listen", http.listen));
+        let all = [("listen", self.listen), ("members", self.own_peers())];
+        for (name, address) in all.into_iter().chain(http) {
             if !address.ip().is_loopback() && !self.allow_plaintext {
                 return Err(setting(
-                    "listen",
+                    name,
                     format!(
                         "{address} is not a loopback address, and connections are not encrypted: \
                          set allow_plaintext = true if the network is trusted"

@@ -35,8 +35,8 @@ mod syncer;
 
 pub use self::{
     config::{
-        CompileConfig, Config, ConfigError, KernelConfig, LogConfig, Member, QueueConfig,
-        SnapshotConfig, Timing,
+        CompileConfig, Config, ConfigError, HttpConfig, KernelConfig, LogConfig, Member,
+        QueueConfig, SnapshotConfig, Timing,
     },
     serve::{ServeError, Server, start, start_with},
 };

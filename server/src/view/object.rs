@@ -1,10 +1,20 @@
 //! An object with its state, as operators see it.
 
-use gesmas_client::protocol::{ObjectDetail, TimerKind, TimerSummary};
+use gesmas_client::protocol::{ObjectDetail, ObjectSummary, TimerKind, TimerSummary};
 use serde_json::{Value, json};
 
 use super::state::{Content, File};
 use crate::json::format_time;
+
+/// An object of a list as JSON.
+pub(crate) fn row(object: &ObjectSummary) -> Value {
+    json!({
+        "object": format!("{}/{}", object.class, object.object),
+        "incarnation": object.incarnation,
+        "bytes": object.bytes,
+        "waiting": object.waiters,
+    })
+}
 
 /// When a timer or watch goes off.
 pub(crate) fn when(timer: &TimerSummary) -> String {

@@ -40,7 +40,7 @@ impl Cluster {
         let folder = tempfile::Builder::new().prefix("gesmas-test-").tempdir();
         let folder = folder.expect("there is a temporary folder");
         let mut replicas: Vec<_> = (1..=REPLICAS)
-            .map(|number| Replica::new(folder.path(), number, free_address(), free_address()))
+            .map(|number| Replica::new(folder.path(), number, free_address))
             .collect();
         let members: Vec<_> = (1..)
             .zip(&replicas)
@@ -52,8 +52,9 @@ impl Cluster {
         for (number, replica) in (1..).zip(&mut replicas) {
             replica.configure(&format!(
                 "cluster = \"7e57\"\nreplica = {number}\ndata = \"replica-{number}\"\n\
-                 listen = \"{}\"\nmembers = [{members}]\n[log]\nfile_mib = 8\n{settings}\n",
-                replica.clients
+                 listen = \"{}\"\nmembers = [{members}]\n[http]\nlisten = \"{}\"\n\
+                 [log]\nfile_mib = 8\n{settings}\n",
+                replica.clients, replica.http
             ));
             replica.start();
         }
@@ -71,6 +72,12 @@ impl Cluster {
     #[must_use]
     pub fn address(&self, index: usize) -> SocketAddr {
         self.replicas[index].clients
+    }
+
+    /// Where a replica serves HTTP.
+    #[must_use]
+    pub fn http_address(&self, index: usize) -> SocketAddr {
+        self.replicas[index].http
     }
 
     /// Where peers of a replica connect.

@@ -38,6 +38,7 @@ impl Look {
 pub(crate) struct Replica {
     pub(crate) clients: SocketAddr,
     pub(crate) peers: SocketAddr,
+    pub(crate) http: SocketAddr,
     config: PathBuf,
     output: PathBuf,
     child: Option<Child>,
@@ -45,15 +46,11 @@ pub(crate) struct Replica {
 }
 
 impl Replica {
-    pub(crate) fn new(
-        folder: &Path,
-        number: usize,
-        clients: SocketAddr,
-        peers: SocketAddr,
-    ) -> Self {
+    pub(crate) fn new(folder: &Path, number: usize, free_address: impl Fn() -> SocketAddr) -> Self {
         Self {
-            clients,
-            peers,
+            clients: free_address(),
+            peers: free_address(),
+            http: free_address(),
             config: folder.join(format!("replica-{number}.toml")),
             output: folder.join(format!("replica-{number}.log")),
             child: None,

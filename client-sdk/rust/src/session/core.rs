@@ -155,6 +155,8 @@ pub(crate) struct SessionCore<T> {
     seen: Position,
     event_seen: u64,
     greetings: VecDeque<ClientMessage>,
+    /// Who waits for a sign that the session lives, from after they asked.
+    probes: Vec<T>,
     pub(super) outputs: VecDeque<Output<T>>,
 }
 
@@ -183,6 +185,7 @@ impl<T> SessionCore<T> {
             seen: Position::default(),
             event_seen: 0,
             greetings: VecDeque::new(),
+            probes: Vec::new(),
             outputs: VecDeque::new(),
         }
     }
@@ -264,6 +267,23 @@ impl<T> SessionCore<T> {
     /// The caller gives a request up.
     pub(crate) fn cancel(&mut self, number: u64) {
         self.pipeline.cancel(number);
+    }
+
+    /// Asks the cluster whether the session lives; resolved with nothing once the leader has heard of
+    /// it.
+    pub(crate) fn probe(&mut self, now: Instant, ticket: T) {
+        match self.link {
+            Link::Over(reason) => {
+                let failure = CallFailure::NotSent(NotSentReason::SessionOver(reason));
+                self.outputs.push_back(Output::Resolved(ticket, Err(failure)));
+            }
+            Link::Up => {
+                self.probes.push(ticket);
+                self.keep_alives.hurry(now);
+            }
+            // Joining begins with a keep-alive.
+            Link::Down | Link::Joining => self.probes.push(ticket),
+        }
     }
 
     /// All events up to this one were consumed.
@@ -357,6 +377,10 @@ impl<T> SessionCore<T> {
         self.link = Link::Over(reason);
         self.pipeline.drain(reason, &mut self.outputs);
         self.reads.drain(reason, &mut self.outputs);
+        for probe in std::mem::take(&mut self.probes) {
+            let failure = CallFailure::NotSent(NotSentReason::SessionOver(reason));
+            self.outputs.push_back(Output::Resolved(probe, Err(failure)));
+        }
         self.keep_alives.stop();
         self.outputs.push_back(Output::State(SessionState::Lost(reason)));
     }
@@ -368,6 +392,9 @@ impl<T> SessionCore<T> {
             return;
         };
         self.weigh(now);
+        for probe in std::mem::take(&mut self.probes) {
+            self.outputs.push_back(Output::Resolved(probe, Ok(Bytes::new())));
+        }
         // What had been sent before the last keep-alive but one and is not admitted was lost.
         let first = alive.last_admitted.saturating_add(1);
         if self.pipeline.any_in_flight(first, suspects) {

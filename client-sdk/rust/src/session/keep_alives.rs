@@ -32,6 +32,12 @@ impl KeepAlives {
         self.marks = (0, 0);
     }
 
+    /// The next one is due now. An answer to an older one no longer counts once it has left.
+    pub(super) const fn hurry(&mut self, now: Instant) {
+        self.next = Some(now);
+        self.unanswered = false;
+    }
+
     /// The session is no longer attached.
     pub(super) const fn stop(&mut self) {
         self.next = None;

@@ -2,13 +2,15 @@
 
 use clap::Args;
 use gesmas_client::protocol::ObjectSummary;
-use serde_json::json;
 
-use crate::cli::{
-    connect::{Context, Limit},
+use crate::{
+    cli::{
+        connect::{Context, Limit},
+        names,
+        output::Table,
+    },
     failure::Failure,
-    names,
-    output::Table,
+    view,
 };
 
 /// `gesmas object ls`.
@@ -33,13 +35,8 @@ pub(super) async fn run(args: LsArgs, context: &Context) -> Result<(), Failure> 
     let mut values = Vec::new();
     for object in &page.items {
         let name = format!("{}/{}", object.class, object.object);
-        table.row([name.clone(), object.bytes.to_string(), object.waiters.to_string()]);
-        values.push(json!({
-            "object": name,
-            "incarnation": object.incarnation,
-            "bytes": object.bytes,
-            "waiting": object.waiters,
-        }));
+        table.row([name, object.bytes.to_string(), object.waiters.to_string()]);
+        values.push(view::object::row(object));
     }
     context.output.rows(&table, "there is no object", values);
     args.limit.note(page.more, context.output);

@@ -1,0 +1,375 @@
+//! Calls: `POST /v1/objects/CLASS/OBJECT/METHOD`, and `GET` for reads.
+//!
+//! | header | meaning |
+//! |---|---|
+//! | `Gesmas-Session` | the call is on behalf of this session; without it, of nobody |
+//! | `Gesmas-Deadline` | how long it may take, as `30s`; 30 seconds if not said |
+//! | `Gesmas-Consistency: stale` | the replica may answer a read from what it has |
+//! | `Idempotency-Key` | the call runs once, to its deadline, and a retry gets its outcome |
+//! | `Prefer: wait=N` | answer after N seconds: with a key by 202, without one by giving the call up |
+//!
+//! Invariants: arguments are checked before anything is sent; a call without a key is cancelled when
+//! its client hangs up, since its future is dropped with the connection.
+
+use std::time::Duration;
+
+use axum::{
+    Json,
+    body::Bytes as Body,
+    extract::{
+        Path, Query, State,
+        rejection::{BytesRejection, PathRejection, QueryRejection},
+    },
+    http::{HeaderMap, HeaderName, HeaderValue, StatusCode},
+    response::{IntoResponse, Response},
+};
+use gesmas_abi::interface::{Method, MethodKind};
+use gesmas_client::{
+    CallFailure,
+    protocol::{Bytes, OnBehalf},
+};
+use gesmas_machine::ObjectName;
+use serde_json::{Map, Value, json};
+
+use super::{
+    Gateway, Shared,
+    keyed::{KEY_MAX, Keyed, KeyedFailure},
+    lenders::Lender,
+    problem::Problem,
+};
+use crate::{
+    failure::{Failure, exit::Exit},
+    interface,
+    json::{self, Integers},
+};
+
+/// Deadline of calls that name none.
+const DEADLINE: Duration = Duration::from_secs(30);
+
+/// What a call is for.
+#[derive(Clone)]
+pub(super) struct Target {
+    pub(super) class: String,
+    pub(super) object: String,
+    pub(super) method: Method,
+}
+
+impl Target {
+    /// Finds the method in the interface of its class.
+    async fn find(
+        gateway: &Gateway,
+        class: &str,
+        object: &str,
+        name: &str,
+    ) -> Result<Self, Problem> {
+        check_name(class, object)?;
+        let interface = gateway.interfaces.of(class).await?;
+        let method = match interface::method(&interface, name) {
+            Ok(method) => method.clone(),
+            Err(failure) => {
+                // The class may have got the method since.
+                gateway.interfaces.forget(class);
+                let interface = gateway.interfaces.of(class).await?;
+                interface::method(&interface, name).map_err(|_| failure)?.clone()
+            }
+        };
+        Ok(Self { class: class.into(), object: object.into(), method })
+    }
+
+    fn name(&self) -> String {
+        format!("{}/{}", self.class, self.object)
+    }
+
+    fn problem(&self, failure: CallFailure) -> Problem {
+        Failure::of_call(failure, &self.method, &self.name(), Integers::Texts).into()
+    }
+
+    /// The answer to a call that has a result.
+    fn answer(&self, result: &Bytes) -> Result<Response, Problem> {
+        let value =
+            json::decode(&self.method.result, result, Integers::Texts).map_err(|error| {
+                let message = format!("the result is none of its type: {error}");
+                Failure::new(Exit::Failed, "result-malformed", message)
+            })?;
+        Ok(Json(json!({ "result": value })).into_response())
+    }
+}
+
+/// Checks the names of a class and an object.
+pub(super) fn check_name(class: &str, object: &str) -> Result<(), Problem> {
+    let checked = ObjectName::new(class, object);
+    checked.map(|_| ()).map_err(|error| Problem::bad("name", error.to_string()))
+}
+
+/// What the headers say.
+pub(super) struct Options {
+    pub(super) session: Option<u64>,
+    deadline: Duration,
+    stale: bool,
+    key: Option<String>,
+    wait: Option<Duration>,
+}
+
+impl Options {
+    pub(super) fn read(headers: &HeaderMap) -> Result<Self, Problem> {
+        let deadline = match text(headers, "gesmas-deadline")? {
+            None => DEADLINE,
+            Some(text) => parse_duration("Gesmas-Deadline", text)?,
+        };
+        let stale = match text(headers, "gesmas-consistency")? {
+            None | Some("linearizable") => false,
+            Some("stale") => true,
+            Some(other) => {
+                let message =
+                    format!("Gesmas-Consistency is \"linearizable\" or \"stale\", not {other:?}");
+                return Err(Problem::bad("header", message));
+            }
+        };
+        Ok(Self {
+            session: session(headers)?,
+            deadline,
+            stale,
+            key: key(headers)?,
+            wait: wait(headers)?,
+        })
+    }
+}
+
+/// A header as text.
+fn text<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, Problem> {
+    let Some(value) = headers.get(name) else { return Ok(None) };
+    let text = value.to_str().map_err(|_| Problem::bad("header", format!("{name} is no text")))?;
+    Ok(Some(text.trim()))
+}
+
+/// A duration from a header or body.
+pub(super) fn parse_duration(what: &str, text: &str) -> Result<Duration, Problem> {
+    match json::parse_duration(text) {
+        Some(nanoseconds) if nanoseconds > 0 => Ok(Duration::from_nanos(nanoseconds)),
+        _ => {
+            let message = format!("{what} is a duration such as \"30s\", not {text:?}");
+            Err(Problem::bad("header", message))
+        }
+    }
+}
+
+fn session(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
+    let Some(text) = text(headers, "gesmas-session")? else { return Ok(None) };
+    parse_session(text).map(Some)
+}
+
+/// The number of a session.
+pub(super) fn parse_session(text: &str) -> Result<u64, Problem> {
+    text.parse().map_err(|_| {
+        Problem::bad("session", format!("a session is named by its number, not {text:?}"))
+    })
+}
+
+/// The key of a request.
+pub(super) fn key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
+    match text(headers, "idempotency-key")? {
+        Some(key) if key.is_empty() || key.len() > KEY_MAX => {
+            let message = format!("Idempotency-Key has 1 to {KEY_MAX} characters");
+            Err(Problem::bad("header", message))
+        }
+        key => Ok(key.map(Into::into)),
+    }
+}
+
+/// RFC 7240: of several preferences only `wait` concerns calls, and one that is malformed is none.
+fn wait(headers: &HeaderMap) -> Result<Option<Duration>, Problem> {
+    let Some(text) = text(headers, "prefer")? else { return Ok(None) };
+    let mut preferences = text.split([',', ';']).map(str::trim);
+    let seconds = preferences.find_map(|preference| preference.strip_prefix("wait="));
+    Ok(seconds.and_then(|seconds| seconds.parse().ok()).map(Duration::from_secs))
+}
+
+type MethodPath = Path<(String, String, String)>;
+
+/// `POST`: any method.
+pub(super) async fn call(
+    State(gateway): State<Shared>,
+    path: Result<MethodPath, PathRejection>,
+    headers: HeaderMap,
+    body: Result<Body, BytesRejection>,
+) -> Result<Response, Problem> {
+    let Path((class, object, name)) = path?;
+    let options = Options::read(&headers)?;
+    let target = Target::find(&gateway, &class, &object, &name).await?;
+    let arguments = body_arguments(&target.method, &body?)?;
+    match perform(&gateway, &target, &options, &arguments).await {
+        // The class was replaced since its interface was looked at: what was sent did nothing.
+        Err(problem) if problem.code() == "class-mismatch" => {
+            gateway.interfaces.forget(&class);
+            Err(problem)
+        }
+        result => result,
+    }
+}
+
+/// `GET`: a read, with its arguments as the query.
+pub(super) async fn read(
+    State(gateway): State<Shared>,
+    path: Result<MethodPath, PathRejection>,
+    query: Result<Query<Vec<(String, String)>>, QueryRejection>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let Path((class, object, name)) = path?;
+    let options = Options::read(&headers)?;
+    let target = Target::find(&gateway, &class, &object, &name).await?;
+    if target.method.kind != MethodKind::Read {
+        let failure = Failure::new(
+            Exit::Usage,
+            "method-not-allowed",
+            format!("{name} is an update: call it by POST"),
+        );
+        return Err(Problem::new(StatusCode::METHOD_NOT_ALLOWED, failure));
+    }
+    let Query(query) = query?;
+    let arguments = query_arguments(&target.method, query)?;
+    perform(&gateway, &target, &options, &arguments).await
+}
+
+async fn perform(
+    gateway: &Shared,
+    target: &Target,
+    options: &Options,
+    arguments: &[u8],
+) -> Result<Response, Problem> {
+    let lender = match options.session {
+        Some(session) => Some(gateway.lenders.hold(session).await?),
+        None => None,
+    };
+    if target.method.kind == MethodKind::Read {
+        return perform_read(gateway, target, options, arguments, lender.as_ref()).await;
+    }
+    if options.stale {
+        let message = format!("{} is an update: only reads can be stale", target.method.name);
+        return Err(Problem::bad("header", message));
+    }
+    let on_behalf = options.session.map_or(OnBehalf::Nobody, OnBehalf::Session);
+    match &options.key {
+        Some(key) => {
+            let keyed = Keyed {
+                key: key.clone(),
+                target: target.clone(),
+                arguments: arguments.into(),
+                on_behalf,
+                deadline: options.deadline,
+            };
+            perform_keyed(gateway, target, options.wait, keyed).await
+        }
+        None => {
+            let deadline = options.wait.map_or(options.deadline, |wait| wait.min(options.deadline));
+            let seat = gateway.requesters.seat().await?;
+            let Target { class, object, method } = target;
+            let (name, signature) = (method.name.as_str(), method.signature);
+            let call = seat.session.call(class, object, name, signature, arguments.to_vec());
+            let result = call.on_behalf(on_behalf).deadline(deadline).await;
+            target.answer(&result.map_err(|failure| target.problem(failure))?)
+        }
+    }
+}
+
+async fn perform_read(
+    gateway: &Shared,
+    target: &Target,
+    options: &Options,
+    arguments: &[u8],
+    lender: Option<&Lender>,
+) -> Result<Response, Problem> {
+    let Target { class, object, method } = target;
+    let (name, signature, arguments) = (&method.name, method.signature, arguments.to_vec());
+    let seat;
+    let read = match lender {
+        Some(lender) => lender.attachment().read(class, object, name, signature, arguments),
+        None => {
+            seat = gateway.requesters.seat().await?;
+            seat.session.read(class, object, name, signature, arguments).anonymous()
+        }
+    };
+    let read = if options.stale { read.stale() } else { read };
+    let deadline = options.wait.map_or(options.deadline, |wait| wait.min(options.deadline));
+    let result = read.deadline(deadline).await;
+    target.answer(&result.map_err(|failure| target.problem(failure))?)
+}
+
+async fn perform_keyed(
+    gateway: &Shared,
+    target: &Target,
+    wait: Option<Duration>,
+    keyed: Keyed,
+) -> Result<Response, Problem> {
+    let started = gateway.keyed.start(gateway, keyed);
+    let mut outcome = started.map_err(|failure| keyed_problem(target, failure))?;
+    let ended = outcome.wait_for(Option::is_some);
+    let ended = match wait {
+        None => ended.await,
+        Some(wait) => match tokio::time::timeout(wait, ended).await {
+            Ok(ended) => ended,
+            Err(_) => return Ok(still_running(wait)),
+        },
+    };
+    let ended = ended.map(|outcome| outcome.clone().expect("it was waited for"));
+    let result = ended.map_err(|_| {
+        Failure::new(Exit::TimedOut, "unknown", "the gateway stops; a retry finds the outcome")
+    })?;
+    target.answer(&result.map_err(|failure| keyed_problem(target, failure))?)
+}
+
+fn keyed_problem(target: &Target, failure: KeyedFailure) -> Problem {
+    match failure {
+        KeyedFailure::Open(error) => error.into(),
+        KeyedFailure::Call(failure) => target.problem(failure),
+        KeyedFailure::Another => {
+            let message = "this Idempotency-Key was used for another call";
+            let failure = Failure::new(Exit::Refused, "key-reused", message).advise(
+                "a key stands for one call: the same object, method, arguments and session",
+            );
+            Problem::new(StatusCode::UNPROCESSABLE_ENTITY, failure)
+        }
+    }
+}
+
+/// The answer to whoever does not wait any longer.
+fn still_running(waited: Duration) -> Response {
+    let body = json!({ "state": "running" });
+    let mut response = (StatusCode::ACCEPTED, Json(body)).into_response();
+    let applied = HeaderValue::from_str(&format!("wait={}", waited.as_secs()));
+    let applied = applied.expect("digits are a header's value");
+    response.headers_mut().insert(HeaderName::from_static("preference-applied"), applied);
+    response
+}
+
+/// Arguments from a body: an object by name, an array by place, nothing for none.
+pub(super) fn body_arguments(method: &Method, body: &[u8]) -> Result<Vec<u8>, Problem> {
+    let value = if body.iter().all(u8::is_ascii_whitespace) {
+        Value::Object(Map::new())
+    } else {
+        serde_json::from_slice(body)
+            .map_err(|error| Problem::bad("json", format!("the body is not JSON: {error}")))?
+    };
+    let arguments = match &value {
+        Value::Object(names) => json::named_arguments(method, names),
+        Value::Array(places) => json::arguments(method, places),
+        _ => {
+            let message = "the body holds the arguments: an object by their names, or an array";
+            return Err(Problem::bad("argument", message));
+        }
+    };
+    arguments.map_err(|error| Problem::bad("argument", error.to_string()))
+}
+
+/// Arguments from a query. A value that is no JSON of the parameter's type stands for itself as text.
+fn query_arguments(method: &Method, query: Vec<(String, String)>) -> Result<Vec<u8>, Problem> {
+    let mut values = Map::new();
+    for (name, text) in query {
+        let ty = method.parameters.iter().find(|parameter| parameter.name == name);
+        let parsed = serde_json::from_str(&text)
+            .ok()
+            .filter(|value| ty.is_none_or(|parameter| json::encode(&parameter.ty, value).is_ok()));
+        values.insert(name, parsed.unwrap_or(Value::String(text)));
+    }
+    json::named_arguments(method, &values)
+        .map_err(|error| Problem::bad("argument", error.to_string()))
+}

@@ -1,0 +1,45 @@
+//! Interfaces of classes, as this gateway last saw them.
+//!
+//! Invariant: a call names the signature it was made for, so an interface that is out of date is
+//! found out by the cluster, and then asked for again.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use gesmas_abi::interface::Interface;
+use gesmas_client::Client;
+
+use crate::{failure::Failure, interface};
+
+/// The interfaces.
+pub(super) struct Interfaces {
+    client: Client,
+    known: Mutex<HashMap<String, Arc<Interface>>>,
+}
+
+impl Interfaces {
+    pub(super) fn new(client: Client) -> Self {
+        Self { client, known: Mutex::default() }
+    }
+
+    /// The interface of a class.
+    pub(super) async fn of(&self, class: &str) -> Result<Arc<Interface>, Failure> {
+        if let Some(known) = self.table().get(class) {
+            return Ok(known.clone());
+        }
+        let found = Arc::new(interface::of_class(&self.client, class).await?);
+        self.table().insert(class.into(), found.clone());
+        Ok(found)
+    }
+
+    /// What is known of a class is out of date.
+    pub(super) fn forget(&self, class: &str) {
+        self.table().remove(class);
+    }
+
+    fn table(&self) -> std::sync::MutexGuard<'_, HashMap<String, Arc<Interface>>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,143 @@
+//! Calls with an `Idempotency-Key`: each runs once, however often and wherever it is asked for.
+//!
+//! The key names a session of the cluster with one request in it; the request's number is a
+//! fingerprint of what is asked for. So the cluster's own rules keep a key from running twice, give
+//! a retry the running call or the stored reply, and refuse another call under the same key.
+//! Invariants: a call with a key is not given up when its client hangs up: it runs to its deadline;
+//! its outcome is kept for [`KEPT`] after the last request that waited for it.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use gesmas_client::{
+    CallFailure, KeyedCall, OpenError,
+    protocol::{Bytes, OnBehalf},
+};
+use tokio::sync::watch;
+
+use super::{Shared, calls::Target};
+
+/// How long an outcome is kept at least.
+const KEPT: Duration = Duration::from_secs(300);
+/// Longest key, bytes.
+pub(super) const KEY_MAX: usize = 255;
+
+/// Why a keyed call has no result.
+#[derive(Clone, Debug)]
+pub(super) enum KeyedFailure {
+    /// Its session could not be opened.
+    Open(OpenError),
+    /// It failed.
+    Call(CallFailure),
+    /// The key was used for another call.
+    Another,
+}
+
+type Outcome = Result<Bytes, KeyedFailure>;
+
+struct Run {
+    fingerprint: u64,
+    outcome: watch::Receiver<Option<Outcome>>,
+}
+
+/// Calls that are under way in this gateway, by key.
+#[derive(Default)]
+pub(super) struct KeyedRuns(Mutex<HashMap<u128, Run>>);
+
+/// What is asked for under a key.
+pub(super) struct Keyed {
+    pub(super) key: String,
+    pub(super) target: Target,
+    pub(super) arguments: Vec<u8>,
+    pub(super) on_behalf: OnBehalf,
+    pub(super) deadline: Duration,
+}
+
+impl Keyed {
+    /// The key as the nonce of a session. Keys of all clients share one space.
+    fn nonce(&self) -> u128 {
+        let mut hasher = blake3::Hasher::new_derive_key("gesmas HTTP Idempotency-Key");
+        hasher.update(self.key.as_bytes());
+        first_bytes(&hasher)
+    }
+
+    /// What is asked for as a number from 1.
+    fn fingerprint(&self) -> u64 {
+        let mut hasher = blake3::Hasher::new_derive_key("gesmas HTTP call");
+        let Target { class, object, method, .. } = &self.target;
+        let session = match self.on_behalf {
+            OnBehalf::Session(session) => session,
+            OnBehalf::Requester | OnBehalf::Nobody => 0,
+        };
+        for part in [class.as_bytes(), object.as_bytes(), method.name.as_bytes()] {
+            hasher.update(&(part.len() as u64).to_le_bytes());
+            hasher.update(part);
+        }
+        hasher.update(&session.to_le_bytes());
+        hasher.update(&self.arguments);
+        // One bit less than it has room for: a number has a next one.
+        ((first_bytes(&hasher) as u64) >> 1) | 1
+    }
+}
+
+/// Nonce of a session that is opened under a key.
+pub(super) fn session_nonce(key: &str) -> u128 {
+    let mut hasher = blake3::Hasher::new_derive_key("gesmas HTTP session Idempotency-Key");
+    hasher.update(key.as_bytes());
+    first_bytes(&hasher)
+}
+
+fn first_bytes(hasher: &blake3::Hasher) -> u128 {
+    let hash = hasher.finalize();
+    let bytes = hash.as_bytes().first_chunk().expect("a hash has 32 bytes");
+    u128::from_le_bytes(*bytes)
+}
+
+impl KeyedRuns {
+    /// Starts the call, or finds the one that is under way.
+    pub(super) fn start(
+        &self,
+        gateway: &Shared,
+        keyed: Keyed,
+    ) -> Result<watch::Receiver<Option<Outcome>>, KeyedFailure> {
+        let (nonce, fingerprint) = (keyed.nonce(), keyed.fingerprint());
+        let mut runs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(run) = runs.get(&nonce) {
+            return if run.fingerprint == fingerprint {
+                Ok(run.outcome.clone())
+            } else {
+                Err(KeyedFailure::Another)
+            };
+        }
+        let (sender, outcome) = watch::channel(None);
+        runs.insert(nonce, Run { fingerprint, outcome: outcome.clone() });
+        let gateway = Arc::clone(gateway);
+        tokio::spawn(async move {
+            let result = run(&gateway, nonce, fingerprint, keyed).await;
+            // First out of the table: whoever comes from now on asks the cluster, which knows.
+            gateway.keyed.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&nonce);
+            sender.send_replace(Some(result));
+        });
+        Ok(outcome)
+    }
+}
+
+async fn run(gateway: &Shared, nonce: u128, fingerprint: u64, keyed: Keyed) -> Outcome {
+    let keep = keyed.deadline.saturating_add(KEPT);
+    let opened = gateway.client.keyed(nonce, fingerprint, keep).await;
+    let session = opened.map_err(KeyedFailure::Open)?;
+    let Keyed { target, arguments, on_behalf, deadline, .. } = keyed;
+    let Target { class, object, method, .. } = &target;
+    let (name, signature) = (&method.name, method.signature);
+    let call = session.call(class, object, name, signature, arguments, on_behalf, deadline);
+    call.await.map_err(|failure| {
+        if KeyedCall::was_another(&failure) {
+            KeyedFailure::Another
+        } else {
+            KeyedFailure::Call(failure)
+        }
+    })
+}
