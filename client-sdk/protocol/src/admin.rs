@@ -7,7 +7,10 @@
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::{error::CodeHash, message::Position};
+use crate::{
+    error::{CallError, CodeHash},
+    message::{Position, Replace},
+};
 
 /// A question.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -75,6 +78,15 @@ pub enum AdminRequest {
         /// From which byte of the file on.
         offset: u64,
     },
+    /// How replacing a class would go, tried on a copy of the state.
+    TryClass {
+        /// The class.
+        class: String,
+        /// The module that is to replace its own.
+        module: Bytes,
+        /// How.
+        replace: Replace,
+    },
 }
 
 /// An answer; which one belongs to which question shows in the names.
@@ -107,6 +119,8 @@ pub enum AdminReply {
         /// The piece; none at the end.
         bytes: Bytes,
     },
+    /// To [`AdminRequest::TryClass`].
+    Tried(ClassTrial),
 }
 
 /// Why a question has no answer.
@@ -177,17 +191,34 @@ pub struct ClassDetail {
     pub summary: ClassSummary,
     /// The interface section of its module, as it stands in the module.
     pub interface: Bytes,
-    /// How many suspended invocations hold on to which code.
+    /// Its code, last, and before it code that was replaced and is still kept, oldest first.
     pub pinned: Vec<PinnedCode>,
+    /// Code that is to take its code's place, while it is compiled.
+    pub replacing: Option<CodeHash>,
 }
 
-/// Suspended invocations of one code.
+/// What holds on to one code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PinnedCode {
     /// The code.
     pub code: CodeHash,
-    /// How many invocations run in it.
+    /// How many suspended invocations run in it.
     pub invocations: u64,
+    /// How many objects were last brought up to date by it.
+    pub objects: u64,
+}
+
+/// How a replacement would go.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClassTrial {
+    /// Why it would be refused.
+    pub refusal: Option<CallError>,
+    /// Objects that would be brought up to date.
+    pub migrated: u64,
+    /// Objects whose `migrate` would fail, and how.
+    pub failures: Vec<(String, String)>,
+    /// Whether there are objects that were not tried.
+    pub more: bool,
 }
 
 /// An object in a list.

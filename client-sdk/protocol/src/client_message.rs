@@ -132,6 +132,8 @@ pub enum RequestBody {
         class: String,
         /// Its module.
         module: Bytes,
+        /// How it takes the place of other code of that name, if it may.
+        replace: Option<Replace>,
     },
     /// Cancels an invocation, as an operator.
     Kill {
@@ -143,6 +145,19 @@ pub enum RequestBody {
         /// The session.
         session: u64,
     },
+    /// Removes a class that has no objects.
+    RemoveClass {
+        /// The class.
+        class: String,
+    },
+}
+
+/// How new code takes the place of old.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Replace {
+    /// Where the layout of the state changes, blocked calls of the class are cancelled, and clean up,
+    /// instead of being in the way.
+    pub cancel_pinned: bool,
 }
 
 /// Gives up a request, and takes its place when it was not admitted.

@@ -154,6 +154,9 @@ pub enum CallError {
         /// For people.
         message: String,
     },
+    /// The object could not be brought to the layout of its class; it is as it was.
+    #[error("the object could not be migrated: {0}")]
+    MigrateFailed(Trap),
 }
 
 impl CallError {
@@ -191,6 +194,7 @@ impl CallError {
             Self::InvocationUnknown => "invocation-unknown",
             Self::Limit(_) => "limit",
             Self::Other { code, .. } => code,
+            Self::MigrateFailed(_) => "migrate-failed",
         }
     }
 }
@@ -269,6 +273,8 @@ kinds!(
         TargetUnknown = "trap-target-unknown",
         /// A limit of the machine stands against it.
         Limit = "trap-limit",
+        /// A `migrate` returned an error of its class.
+        MigrateRefused = "trap-migrate-refused",
     }
 );
 
@@ -366,6 +372,14 @@ pub enum Refusal {
         /// What is missing, for people.
         message: String,
     },
+    /// The object is being brought to the layout of its class: send again.
+    #[error("{class}/{object} is being migrated")]
+    MigrationPending {
+        /// Its class.
+        class: String,
+        /// Its name.
+        object: String,
+    },
 }
 
 impl Refusal {
@@ -383,6 +397,7 @@ impl Refusal {
             Self::Unavailable => "unavailable",
             Self::Invalid { .. } => "invalid",
             Self::Denied { .. } => "denied",
+            Self::MigrationPending { .. } => "migration-pending",
         }
     }
 }

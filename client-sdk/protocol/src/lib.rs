@@ -19,10 +19,10 @@ pub use bytes::Bytes;
 
 pub use crate::{
     admin::{
-        AdminError, AdminReply, AdminRequest, ClassDetail, ClassState, ClassSummary, ClusterStatus,
-        InvocationState, InvocationSummary, ObjectDetail, ObjectSummary, OwnerSummary,
-        PermitHolder, PinnedCode, SemaphoreDetail, SessionSummary, StateEntry, TimerKind,
-        TimerSummary,
+        AdminError, AdminReply, AdminRequest, ClassDetail, ClassState, ClassSummary, ClassTrial,
+        ClusterStatus, InvocationState, InvocationSummary, ObjectDetail, ObjectSummary,
+        OwnerSummary, PermitHolder, PinnedCode, SemaphoreDetail, SessionSummary, StateEntry,
+        TimerKind, TimerSummary,
     },
     error::{
         CallError, CancelReason, CodeHash, ErrorCode, ErrorId, LimitExceeded, ModuleError,
@@ -32,8 +32,9 @@ pub use crate::{
     message::{
         Acknowledge, Acknowledged, Admin, AdminAnswer, Alive, AttachSession, Cancel, ClientMessage,
         CloseSession, ErrorMessage, Event, EventGap, GoingAway, Hello, KeepAlive, OnBehalf,
-        OpenSession, Outcome, Position, Read, ReadReply, Refused, Reply, Request, RequestBody,
-        ServerMessage, SessionAttached, SessionOpened, SessionOver, SessionRefused, Welcome,
+        OpenSession, Outcome, Position, Read, ReadReply, Refused, Replace, Reply, Request,
+        RequestBody, ServerMessage, SessionAttached, SessionOpened, SessionOver, SessionRefused,
+        Welcome,
     },
 };
 

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 pub use crate::{
     client_message::{
         Acknowledge, Admin, AttachSession, Cancel, CloseSession, Hello, KeepAlive, OnBehalf,
-        OpenSession, Read, Request, RequestBody,
+        OpenSession, Read, Replace, Request, RequestBody,
     },
     server_message::{
         AdminAnswer, Alive, ErrorMessage, Event, EventGap, GoingAway, ReadReply, Refused, Reply,

@@ -5,8 +5,8 @@
 use std::time::Duration;
 
 use gesmas_protocol::{
-    AdminReply, AdminRequest, Bytes, ClassDetail, ClassSummary, ClusterStatus, InvocationSummary,
-    ObjectDetail, ObjectSummary, SessionSummary,
+    AdminReply, AdminRequest, Bytes, ClassDetail, ClassSummary, ClassTrial, ClusterStatus,
+    InvocationSummary, ObjectDetail, ObjectSummary, Replace, SessionSummary,
 };
 use tokio::sync::oneshot;
 
@@ -83,6 +83,11 @@ questions!(
     /// One class with its interface.
     show_class(class: &str) -> ClassDetail {
         AdminRequest::ShowClass { class: class.into() } => AdminReply::Class(class) => class
+    }
+    /// How replacing a class would go, tried by the connected replica on a copy of its state.
+    try_class(class: &str, module: Bytes, replace: Replace) -> ClassTrial {
+        AdminRequest::TryClass { class: class.into(), module, replace } =>
+            AdminReply::Tried(trial) => trial
     }
     /// The module of a class.
     get_class(class: &str) -> Bytes {

@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use gesmas_protocol::{Bytes, OnBehalf, RequestBody};
+use gesmas_protocol::{Bytes, OnBehalf, Replace, RequestBody};
 use tokio::sync::{Semaphore, oneshot, watch};
 
 use crate::{
@@ -289,7 +289,25 @@ impl Session {
 
     /// Brings a class; the call ends when the class can be called.
     pub fn put_class(&self, class: impl Into<String>, module: impl Into<Bytes>) -> Call {
-        self.request(RequestBody::PutClass { class: class.into(), module: module.into() })
+        let (class, module) = (class.into(), module.into());
+        self.request(RequestBody::PutClass { class, module, replace: None })
+    }
+
+    /// Brings a class, in the place of other code that has its name; the call ends when the new code
+    /// is called. Calls that are blocked go on in theirs.
+    pub fn replace_class(
+        &self,
+        class: impl Into<String>,
+        module: impl Into<Bytes>,
+        replace: Replace,
+    ) -> Call {
+        let (class, module) = (class.into(), module.into());
+        self.request(RequestBody::PutClass { class, module, replace: Some(replace) })
+    }
+
+    /// Removes a class that has no objects.
+    pub fn remove_class(&self, class: impl Into<String>) -> Call {
+        self.request(RequestBody::RemoveClass { class: class.into() })
     }
 
     /// Cancels an invocation, as an operator.

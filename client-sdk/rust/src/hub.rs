@@ -416,7 +416,8 @@ fn size(body: &RequestBody) -> usize {
             class.len() + object.len() + arguments.len()
         }
         RequestBody::RemoveObject { class, object } => class.len() + object.len(),
-        RequestBody::PutClass { class, module } => class.len() + module.len(),
+        RequestBody::PutClass { class, module, .. } => class.len() + module.len(),
+        RequestBody::RemoveClass { class } => class.len(),
         RequestBody::Kill { .. } | RequestBody::KillSession { .. } => 0,
     }
 }

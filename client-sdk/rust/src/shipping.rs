@@ -67,7 +67,7 @@ impl Hub {
         self.shipping.waiting.insert(class.clone(), HashSet::from([key]));
         tracing::info!(class, "the class is not loaded; shipping it");
         let shipper = self.shipper();
-        let body = RequestBody::PutClass { class: class.clone(), module };
+        let body = RequestBody::PutClass { class: class.clone(), module, replace: None };
         self.with(shipper, |core| core.call(body, Some(now + PATIENCE), Ticket::Shipped(class)));
     }
 

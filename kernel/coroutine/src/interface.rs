@@ -44,6 +44,7 @@ fn of_method(method: &abi::Method) -> Method {
             abi::MethodKind::Read => MethodKind::Read,
             abi::MethodKind::Handler => MethodKind::Handler,
             abi::MethodKind::Init => MethodKind::Init,
+            abi::MethodKind::Migrate => MethodKind::Migrate,
         },
         detached: method.detached,
         signature: method.signature,

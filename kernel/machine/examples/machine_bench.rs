@@ -77,7 +77,8 @@ impl Bench {
         for (class, text) in CLASSES {
             let code = bench.machine.engine_mut().compile(text.as_bytes()).expect("a script");
             let class = ClassName::new(class).expect("a name");
-            let put = bench.request(RequestBody::PutClass { class, module: text.into() });
+            let put =
+                bench.request(RequestBody::PutClass { class, module: text.into(), replace: None });
             bench.batch(vec![put, Command::Compiled { replica: 1, code, failure: None }]);
         }
         bench

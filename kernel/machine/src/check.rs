@@ -52,8 +52,10 @@ pub(crate) fn check(state: &State) -> Checked {
     check_alarms(state)?;
     check_nonces(state)?;
     for (name, class) in &state.classes {
-        let code = crate::code::CodeHash::of(&class.module);
-        demand(code == class.code, || format!("the module of class {name}"))?;
+        for (code, module) in class.modules() {
+            let sound = crate::code::CodeHash::of(module) == code;
+            demand(sound, || format!("a module of class {name}"))?;
+        }
     }
     demand(total == state.total, || "the sum of the whole state".into())
 }
@@ -86,7 +88,9 @@ fn object_sum(state: &State, name: &ObjectName, object: &Object) -> Checked<Sum>
     let counted = (bytes, waiters, permits) == (object.bytes, object.waiters, object.permits);
     demand(counted, || damaged("a count"))?;
     demand(sum == object.sum, || damaged("the sum"))?;
-    demand(state.classes.contains_key(&name.class), || damaged("the class"))?;
+    let class = state.classes.get(&name.class);
+    let known = class.is_some_and(|class| class.interface_of(object.code).is_some());
+    demand(known, || damaged("the class"))?;
     Ok(sum)
 }
 
@@ -146,6 +150,10 @@ fn invocation_sum(state: &State, id: InvocationId, invocation: &Invocation) -> C
     let damaged = |what: &str| format!("{what} of invocation {id}");
     demand(invocation.id == id, || damaged("the id"))?;
     demand(invocation.frame.journal.is_sound(), || damaged("the journal"))?;
+    let frame = &invocation.frame;
+    let class = state.classes.get(&frame.object.class);
+    let known = class.is_some_and(|class| class.interface_of(frame.code).is_some());
+    demand(known, || damaged("the code"))?;
     let mut sum = invocation.record();
     demand(sum == invocation.sum, || damaged("the record"))?;
     let known = match invocation.origin {

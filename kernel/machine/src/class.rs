@@ -44,6 +44,8 @@ pub enum MethodKind {
     Handler,
     /// Runs once when an object is created; may not block.
     Init,
+    /// Brings the state of an object from the layout before to that of its class; may not block.
+    Migrate,
 }
 
 impl ClassInterface {

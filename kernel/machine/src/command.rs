@@ -152,6 +152,11 @@ pub enum Command {
         /// Hash of its state then.
         hash: Sum,
     },
+    /// An object is to come up to date with its class, since a read needs it.
+    Migrate {
+        /// The object.
+        object: ObjectName,
+    },
 }
 
 /// Where a request stands among those of its session.
@@ -242,6 +247,8 @@ pub enum RequestBody {
         /// Its module.
         #[serde(with = "serde_bytes")]
         module: Vec<u8>,
+        /// How it takes the place of other code, if it may.
+        replace: Option<Replace>,
     },
     /// Cancels an invocation.
     Kill {
@@ -253,6 +260,19 @@ pub enum RequestBody {
         /// The session; not the one that asks, which closes itself.
         session: SessionId,
     },
+    /// Removes a class that has no objects.
+    RemoveClass {
+        /// The class.
+        class: ClassName,
+    },
+}
+
+/// How new code takes the place of old.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Replace {
+    /// Where the layout of the state changes, blocked calls of the class are cancelled, and clean up,
+    /// instead of being in the way.
+    pub cancel_pinned: bool,
 }
 
 /// A read: not ordered, run against the state as it is.
@@ -297,7 +317,10 @@ impl RequestBody {
             Self::PutClass { module, .. } => {
                 crate::limits::within("module.bytes", limits.module.bytes, module.len() as u64)
             }
-            Self::RemoveObject { .. } | Self::Kill { .. } | Self::KillSession { .. } => Ok(()),
+            Self::RemoveObject { .. }
+            | Self::Kill { .. }
+            | Self::KillSession { .. }
+            | Self::RemoveClass { .. } => Ok(()),
         }
     }
 }

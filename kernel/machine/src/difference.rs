@@ -105,7 +105,11 @@ impl Snapshot {
         }
         for (name, one, another) in pairs(&left.classes, &right.classes) {
             let record = RecordName::Class(name);
-            let part = |class: &Class| format!("code {}, {:?}", class.code, class.status);
+            let part = |class: &Class| {
+                let older: Vec<_> = class.older.iter().map(|version| version.code).collect();
+                let next = class.next.as_ref().map(|next| next.version.code);
+                format!("code {}, {:?}, before {older:?}, next {next:?}", class.code, class.status)
+            };
             found.compare(&record, "class", one.map(part), another.map(part));
         }
         found.rest(left, right);
@@ -140,7 +144,7 @@ fn records<'a>(
     let sessions = sessions.map(|(id, session)| (RecordName::Session(*id), session.sum));
     let classes = classes.into_iter().flat_map(|from| state.classes.range((from, Unbounded)));
     let classes = classes.map(|(name, class)| {
-        let sum = Sum::of(Kind::State, &(name, class.code, &class.status));
+        let sum = Sum::of(Kind::State, &(name, class.digest()));
         (RecordName::Class(name.clone()), sum)
     });
     let rest = rest.then(|| (RecordName::Rest, rest_sum(state)));

@@ -15,7 +15,7 @@ use crate::{
     machine::{Machine, Settings},
     names::Step,
     planted::PlantedBug,
-    state::{ClassStatus, Origin, State, Status},
+    state::{Origin, State, Status},
     sum::{Kind, Sum},
     world::World,
 };
@@ -130,10 +130,8 @@ impl<E: Engine> Machine<E> {
 
     /// Code that can be called is compiled before anything goes on.
     fn pause_until_compiled(&mut self) {
-        let ready = self.world.state.classes.values().filter(|class| {
-            class.status == ClassStatus::Ready && !self.engine.is_compiled(class.code)
-        });
-        self.paused = ready.map(|class| class.code).collect();
+        let runnable = self.world.state.classes.values().flat_map(crate::state::Class::runnable);
+        self.paused = runnable.filter(|code| !self.engine.is_compiled(*code)).collect();
     }
 
     /// Hash of the whole state: equal on replicas that are at the same step.
@@ -269,7 +267,7 @@ fn without_a_waiter(world: &World) -> State {
 
 fn state_hash(state: &State) -> Sum {
     let classes: Vec<_> =
-        state.classes.iter().map(|(name, class)| (name, class.code, &class.status)).collect();
+        state.classes.iter().map(|(name, class)| (name, class.digest())).collect();
     Sum::of(
         Kind::State,
         &(

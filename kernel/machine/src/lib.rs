@@ -38,8 +38,8 @@ pub use crate::{
     class::{ClassInterface, Method, MethodKind},
     code::CodeHash,
     command::{
-        Acknowledged, Ballot, Batch, Command, Genesis, LogEntry, OnBehalf, Place, Read, Request,
-        RequestBody, STATE_MACHINE_VERSION,
+        Acknowledged, Ballot, Batch, Command, Genesis, LogEntry, OnBehalf, Place, Read, Replace,
+        Request, RequestBody, STATE_MACHINE_VERSION,
     },
     difference::{Difference, RecordName, Sums},
     effect::{Effect, Position, SessionEnd},
@@ -61,8 +61,9 @@ pub use crate::{
     planted::{Planted, PlantedBug},
     query::{
         ClassView, InvocationView, ObjectSummary, ObjectView, PendingEvents, SemaphoreView,
-        SessionView, TimerView,
+        SessionView, TimerView, VersionView,
     },
     statistics::Statistics,
+    steps::Trial,
     sum::Sum,
 };

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     code::CodeHash,
-    names::{ClassName, MethodName, NameError},
+    names::{ClassName, MethodName, NameError, ObjectName},
 };
 
 /// The end of an admitted request: the encoded result, or why there is none.
@@ -111,6 +111,51 @@ pub enum CallError {
     /// A limit of the machine stands against it.
     #[error("limit {0}")]
     Limit(LimitExceeded),
+    /// Blocked calls are in the way of a new layout.
+    #[error(
+        "the new code of class {class} has another layout of state, and calls are blocked in the old \
+         one: {blocked}"
+    )]
+    ClassPinned {
+        /// The class.
+        class: ClassName,
+        /// How many calls.
+        blocked: u64,
+    },
+    /// The new code has another layout and nothing that brings objects to it.
+    #[error("the new code of class {class} has another layout of state and no `migrate`")]
+    MigrateMissing {
+        /// The class.
+        class: ClassName,
+    },
+    /// The new code lacks a handler that a timer or watch is going to start, or has it with other
+    /// types.
+    #[error("{object} has a timer or watch for {handler}, which the new code lacks or has changed")]
+    HandlerChanged {
+        /// The object.
+        object: ObjectName,
+        /// The handler.
+        handler: MethodName,
+    },
+    /// The object could not be brought to the layout of its class; it is as it was.
+    #[error("the object could not be migrated: {0}")]
+    MigrateFailed(Trap),
+    /// There is no such class.
+    #[error("class {class} is not loaded")]
+    ClassMissing {
+        /// The class.
+        class: ClassName,
+    },
+    /// The class has objects.
+    #[error("class {class} is in use: {objects} objects, {blocked} blocked calls")]
+    ClassInUse {
+        /// The class.
+        class: ClassName,
+        /// How many objects.
+        objects: u64,
+        /// How many calls.
+        blocked: u64,
+    },
 }
 
 /// Why a call was cancelled.
@@ -166,6 +211,9 @@ pub enum Trap {
     /// A limit of the machine stands against it.
     #[error("limit {0}")]
     Limit(LimitExceeded),
+    /// `migrate` returned an error of its class.
+    #[error("it returned an error of its class")]
+    MigrateRefused,
 }
 
 /// What some kinds of methods may not do.
@@ -184,11 +232,14 @@ pub enum Forbidden {
     #[error("block in init")]
     BlockInInit,
     /// Continue with another method in `init` or a `read`.
-    #[error("continue with another method in init or a read")]
+    #[error("continue with another method in init, migrate or a read")]
     ContinueHere,
     /// Set a semaphore outside of `init`.
     #[error("set a semaphore outside of init")]
     SetOutsideInit,
+    /// Block in `migrate`.
+    #[error("block in migrate")]
+    BlockInMigrate,
 }
 
 /// A limit and what ran into it.
@@ -274,4 +325,10 @@ pub enum Refusal {
     /// The session has too many requests open or too many replies that it has not acknowledged.
     #[error("limit {0}")]
     Limit(LimitExceeded),
+    /// The object is to come up to date with its class first: send again.
+    #[error("{object} is being migrated")]
+    MigrationPending {
+        /// The object.
+        object: ObjectName,
+    },
 }

@@ -30,8 +30,10 @@ pub struct ClassView {
     pub module_bytes: u64,
     /// How many objects it has.
     pub objects: u64,
-    /// How many blocked invocations run its code.
-    pub blocked: u64,
+    /// Its code, last, and before it code that was replaced and is still kept; with what needs it.
+    pub versions: Vec<VersionView>,
+    /// Code that is to take its code's place, while it is compiled.
+    pub replacing: Option<CodeHash>,
 }
 
 /// An object in a list.
@@ -90,6 +92,17 @@ pub struct TimerView {
     pub watched: Option<SessionId>,
     /// What it runs.
     pub handler: MethodName,
+}
+
+/// Code of a class, and what needs it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VersionView {
+    /// The code.
+    pub code: CodeHash,
+    /// Objects that have its layout, or another of the same.
+    pub objects: u64,
+    /// Blocked invocations that run it.
+    pub blocked: u64,
 }
 
 /// A blocked invocation.
@@ -162,11 +175,7 @@ impl<E> Machine<E> {
         let state = &self.world.state;
         let class = state.classes.get(name)?;
         let objects = state.objects.keys().filter(|object| object.class == *name).count();
-        let blocked = state
-            .invocations
-            .values()
-            .filter(|invocation| invocation.frame.code == class.code)
-            .count();
+        let pinned = class.older.iter().map(|version| version.code).chain([class.code]);
         Some(ClassView {
             name: name.clone(),
             code: class.code,
@@ -174,13 +183,24 @@ impl<E> Machine<E> {
             interface: class.interface.clone(),
             module_bytes: class.module.len() as u64,
             objects: objects as u64,
-            blocked: blocked as u64,
+            versions: pinned.map(|code| self.version(name, code)).collect(),
+            replacing: class.next.as_ref().map(|next| next.version.code),
         })
     }
 
-    /// Code that this replica may have to compile: of every class.
+    fn version(&self, name: &ClassName, code: CodeHash) -> VersionView {
+        let state = &self.world.state;
+        let of_code = |object: &crate::state::Object| object.code == code;
+        let objects = state.objects.iter();
+        let objects = objects.filter(|(object, state)| object.class == *name && of_code(state));
+        let blocked = state.invocations.values().filter(|invocation| invocation.frame.code == code);
+        VersionView { code, objects: objects.count() as u64, blocked: blocked.count() as u64 }
+    }
+
+    /// Code that this replica may have to compile: all of every class.
     pub fn modules(&self) -> impl Iterator<Item = (CodeHash, std::sync::Arc<[u8]>)> + '_ {
-        self.world.state.classes.values().map(|class| (class.code, class.module.clone()))
+        let classes = self.world.state.classes.values();
+        classes.flat_map(|class| class.modules().map(|(code, module)| (code, module.clone())))
     }
 
     /// Module of a class.
@@ -189,31 +209,35 @@ impl<E> Machine<E> {
         self.world.state.classes.get(name).map(|class| class.module.clone())
     }
 
-    /// Classes that `replica` has to compile: those that can be called and that its engine does not
-    /// have, and those that wait for its report.
+    /// Module of this code, whichever class has it, had it, or is to have it.
     #[must_use]
-    pub fn classes_to_compile(&self, replica: u64) -> Vec<(ClassName, CodeHash)>
+    pub fn module_of(&self, code: CodeHash) -> Option<std::sync::Arc<[u8]>> {
+        self.modules().find(|(known, _)| *known == code).map(|(_, module)| module)
+    }
+
+    /// Code that `replica` has to compile: what may run and its engine does not have, and what waits
+    /// for its report.
+    #[must_use]
+    pub fn code_to_compile(&self, replica: u64) -> Vec<(ClassName, CodeHash)>
     where
         E: crate::engine::Engine,
     {
+        let missing = |class: &crate::state::Class| {
+            let lacks = |code: &CodeHash| !self.engine.is_compiled(*code);
+            let runnable: Vec<_> = class.runnable().filter(lacks).collect();
+            let reported = class.reports().is_some_and(|reports| reports.contains_key(&replica));
+            let compiling = class.compiling().filter(|code| !reported || lacks(code));
+            runnable.into_iter().chain(compiling)
+        };
         let classes = self.world.state.classes.iter();
-        let missing = classes.filter(|(_, class)| match &class.status {
-            ClassStatus::Ready => !self.engine.is_compiled(class.code),
-            ClassStatus::Pending { reports, .. } => {
-                !reports.contains_key(&replica) || !self.engine.is_compiled(class.code)
-            }
-        });
-        missing.map(|(name, class)| (name.clone(), class.code)).collect()
+        classes.flat_map(|(name, class)| missing(class).map(|code| (name.clone(), code))).collect()
     }
 
-    /// Classes that replicas still compile, with the replicas that have reported.
+    /// Code that replicas still compile, with the replicas that have reported.
     #[must_use]
-    pub fn pending_classes(&self) -> Vec<(CodeHash, Vec<u64>)> {
-        let pending = |class: &crate::state::Class| match &class.status {
-            ClassStatus::Pending { reports, .. } => {
-                Some((class.code, reports.keys().copied().collect()))
-            }
-            ClassStatus::Ready => None,
+    pub fn pending_code(&self) -> Vec<(CodeHash, Vec<u64>)> {
+        let pending = |class: &crate::state::Class| {
+            Some((class.compiling()?, class.reports()?.keys().copied().collect()))
         };
         self.world.state.classes.values().filter_map(pending).collect()
     }

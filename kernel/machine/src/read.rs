@@ -40,6 +40,12 @@ impl<E: Engine> Machine<E> {
             Some(ClassStatus::Pending { .. }) => return Err(Refusal::ClassPending { class }),
             Some(ClassStatus::Ready) => {}
         }
+        if self.is_out_of_date(&read.object) {
+            return match self.try_migration(&read.object) {
+                Ok(()) => Err(Refusal::MigrationPending { object: read.object }),
+                Err(error) => Ok(Err(error)),
+            };
+        }
         self.statistics.reads += 1;
         Ok(self.run_read(read))
     }

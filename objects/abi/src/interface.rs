@@ -41,6 +41,8 @@ pub enum MethodKind {
     Handler = 2,
     /// Runs once when an object is created; may not block.
     Init = 3,
+    /// Brings an object from the layout before to that of the class; takes nothing, may not block.
+    Migrate = 4,
 }
 
 /// Kinds of a class's fields; the number is the byte in the section.

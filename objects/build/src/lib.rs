@@ -150,9 +150,10 @@ fn try_embed(manifest_dirs: &[&str]) -> Result<(), BuildError> {
         );
     };
     let mut listed = String::new();
-    for manifest_dir in manifest_dirs {
+    for (place, manifest_dir) in manifest_dirs.iter().enumerate() {
         let module = build(&own_dir.join(manifest_dir))?;
-        let path = out_dir.join(format!("{}.wasm", module.class));
+        // Several codes of one class are different files.
+        let path = out_dir.join(format!("{place}-{}.wasm", module.class));
         fs::write(&path, &module.bytes)
             .map_err(|reason| BuildError::File { path: path.clone(), reason })?;
         listed += &format!("    ({:?}, include_bytes!({path:?})),\n", module.class);

@@ -44,6 +44,7 @@ fn describe(method: &Method) -> TokenStream {
         Kind::Read => quote!(Read),
         Kind::Handler => quote!(Handler),
         Kind::Init => quote!(Init),
+        Kind::Migrate => quote!(Migrate),
     };
     let parameters = method.parameters.iter().map(|parameter| {
         let (name, ty) = (parameter.ident.to_string(), &parameter.owned);
@@ -73,7 +74,7 @@ fn target(method: &Method) -> Option<TokenStream> {
     let ty = match method.kind {
         Kind::Handler => quote!(Handler),
         Kind::Update => quote!(Method),
-        Kind::Read | Kind::Init => return None,
+        Kind::Read | Kind::Init | Kind::Migrate => return None,
     };
     let name = &method.name;
     let constant = format_ident!("{}", name.to_uppercase(), span = method.ident.span());

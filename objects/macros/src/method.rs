@@ -24,6 +24,7 @@ pub(crate) enum Kind {
     Read,
     Handler,
     Init,
+    Migrate,
 }
 
 /// A method, handler or `init`.
@@ -82,7 +83,7 @@ pub(crate) fn parse(function: &mut ImplItemFn, mistakes: &mut Mistakes) -> Optio
 
 /// Takes the attributes that are ours.
 fn take_marks(attributes: &mut Vec<Attribute>) -> Vec<Attribute> {
-    let ours = ["init", "read", "handler", "detached"];
+    let ours = ["init", "read", "handler", "migrate", "detached"];
     let is_ours = |attribute: &Attribute| ours.iter().any(|name| attribute.path().is_ident(name));
     let marks = attributes.iter().filter(|attribute| is_ours(attribute)).cloned().collect();
     attributes.retain(|attribute| !is_ours(attribute));
@@ -101,10 +102,15 @@ fn kind_of(marks: &[Attribute], public: bool, mistakes: &mut Mistakes) -> Kind {
             kinds.push((Kind::Read, mark));
         } else if mark.path().is_ident("handler") {
             kinds.push((Kind::Handler, mark));
+        } else if mark.path().is_ident("migrate") {
+            kinds.push((Kind::Migrate, mark));
         }
     }
     if let [_, (_, second), ..] = kinds.as_slice() {
-        mistakes.add(second, "a function is one of `#[init]`, `#[read]` and `#[handler]`");
+        mistakes.add(
+            second,
+            "a function is one of `#[init]`, `#[read]`, `#[handler]` and `#[migrate]`",
+        );
     }
     let kind = kinds.first().map_or(Kind::Update, |(kind, _)| *kind);
     if let Some(mark) = marks.iter().find(|mark| mark.path().is_ident("detached"))
@@ -120,10 +126,11 @@ fn kind_of(marks: &[Attribute], public: bool, mistakes: &mut Mistakes) -> Kind {
 
 fn check_visibility(mark: &Attribute, kind: Kind, public: bool, mistakes: &mut Mistakes) {
     match (kind, public) {
-        (Kind::Init | Kind::Handler, true) => mistakes.add(
+        (Kind::Init | Kind::Handler | Kind::Migrate, true) => mistakes.add(
             mark,
             "clients cannot call this function, so it is not `pub`: the kernel calls `#[init]` when \
-             it creates the object and `#[handler]` for timers and watches",
+             it creates the object, `#[handler]` for timers and watches, and `#[migrate]` when the \
+             class was replaced",
         ),
         (Kind::Read | Kind::Update, false) => {
             mistakes.add(mark, "this is for methods, which clients call: make it `pub fn`");

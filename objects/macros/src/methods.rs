@@ -69,7 +69,26 @@ fn parse_methods(block: &mut ItemImpl, mistakes: &mut Mistakes) -> Vec<Method> {
             mistakes
                 .add(&method.ident, "a class has one `#[init]`: an object is created in one way");
         }
+        if method.kind == Kind::Migrate {
+            check_migrate(&method, &methods, mistakes);
+        }
         methods.push(method);
     }
     methods
+}
+
+fn check_migrate(method: &Method, others: &[Method], mistakes: &mut Mistakes) {
+    if others.iter().any(|other| other.kind == Kind::Migrate) {
+        mistakes.add(
+            &method.ident,
+            "a class has one `#[migrate]`: it brings objects from the layout before to this one",
+        );
+    }
+    if !method.parameters.is_empty() {
+        mistakes.add(
+            &method.ident,
+            "`#[migrate]` takes no arguments: fields of the layout before are opened with \
+             `ctx::former`",
+        );
+    }
 }

@@ -41,7 +41,7 @@ fn call(class: &Ident, index: usize, method: &Method) -> Option<TokenStream> {
         Kind::Update => (method.ident.clone(), quote!(Update)),
         Kind::Read => (method.ident.clone(), quote!(Read)),
         Kind::Init => (format_ident!("create"), quote!(Create)),
-        Kind::Handler => return None,
+        Kind::Handler | Kind::Migrate => return None,
     };
     let Method { name, returns, .. } = method;
     let docs = match method.kind {

@@ -195,3 +195,28 @@ pub fn cancel(alarm: Alarm) -> bool {
 pub fn notify(session: Session, payload: &[u8]) -> bool {
     host::flag(&Request::Notify { session: session.0, payload })
 }
+
+/// A field of the layout before, by its name, in `#[migrate]`: what is taken from it goes into fields
+/// of the layout that the class has now.
+///
+/// ```
+/// use gesmas_sdk::prelude::*;
+///
+/// /// Counts; it had a `Value<u32>` once.
+/// #[class]
+/// pub struct Visits { total: Value<u64> }
+///
+/// #[methods]
+/// impl Visits {
+///     #[migrate]
+///     fn migrate(&mut self) {
+///         let mut count: Value<u32> = ctx::former("count");
+///         self.total.set(count.take().unwrap_or(0).into());
+///     }
+/// }
+/// # fn main() {}
+/// ```
+#[must_use]
+pub fn former<H: crate::state::Handle>(name: &'static str) -> H {
+    H::open(name)
+}

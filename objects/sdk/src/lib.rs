@@ -37,8 +37,8 @@
 //! # The rules
 //!
 //! - `pub fn` is a method that clients call; `fn` is a private helper. `#[init] fn` runs once when
-//!   an object is created, `#[handler] fn` is what timers and watches call, `#[read] pub fn` only
-//!   reads and is not ordered, `#[detached] pub fn` runs on when its caller is gone.
+//!   an object is created, `#[handler] fn` for timers and watches, `#[migrate] fn` when the class got
+//!   another layout; `#[read] pub fn` is not ordered, `#[detached] pub fn` outlives its caller.
 //! - A method runs alone until it blocks: nothing happens in between, so no locks are needed. What
 //!   happens between two suspensions is one atomic *segment*: a panic or [`ctx::abort`] undoes it.
 //!   Returning `Err` does not: what was done stands.
@@ -88,7 +88,7 @@ pub use gesmas_macros::class;
 /// ```
 pub use gesmas_macros::error;
 /// Makes the functions of an `impl` block the methods of a class. See the [crate](self) for how
-/// `pub`, `#[init]`, `#[read]`, `#[handler]` and `#[detached]` tell them apart.
+/// `pub`, `#[init]`, `#[read]`, `#[handler]`, `#[migrate]` and `#[detached]` tell them apart.
 ///
 /// For each handler and method it also defines a constant with its name in capitals, which
 /// [`ctx::after`], [`ctx::watch_session`] and [`ctx::continue_with`] take.

@@ -109,7 +109,7 @@ impl World {
         let author = world.client().session;
         let module = world.kind.module();
         let code = CodeHash::of(&module);
-        world.request(author, RequestBody::PutClass { class: name, module });
+        world.request(author, RequestBody::PutClass { class: name, module, replace: None });
         world.kind.install(world.machine.engine_mut());
         let effects = world.order(Command::Compiled { replica: REPLICA, code, failure: None });
         for effect in effects {

@@ -183,6 +183,9 @@ impl From<Refusal> for Failure {
                 .advise("try again when a majority has compiled it: see `gesmas class ls`"),
             Refusal::Unavailable => Self::new(Exit::Unreachable, code, message)
                 .advise("a majority of the replicas must run: see `gesmas cluster status`"),
+            Refusal::MigrationPending { .. } => {
+                Self::new(Exit::Refused, code, message).advise("try again in a moment")
+            }
             Refusal::Busy => Self::new(Exit::Refused, code, message).advise("try again later"),
             Refusal::SessionUnknown => Self::new(Exit::NotFound, code, message),
             Refusal::Invalid { .. } => Self::new(Exit::Usage, code, message),
@@ -210,11 +213,23 @@ impl From<CallError> for Failure {
                 .advise("`gesmas object create Class/name ARGUMENTS` creates it"),
             CallError::InvocationUnknown => failure(Exit::NotFound)
                 .advise("it may have ended: `gesmas invocation ls` lists those that are blocked"),
+            CallError::Other { code, .. } if code == "class-unknown" => class_unknown(message.clone()),
+            CallError::Other { code, .. } if code == "class-pinned" => failure(Exit::Refused).advise(
+                "let them end, or let --cancel-pinned cancel them; `gesmas invocation ls CLASS` lists \
+                 them",
+            ),
+            CallError::Other { code, .. } if code == "migrate-missing" => failure(Exit::Refused)
+                .advise("give the class a `#[migrate]` that brings its objects to the new layout"),
+            CallError::Other { code, .. } if code == "handler-changed" => failure(Exit::Refused)
+                .advise("keep the handler as it was, under its name, until no timer needs it"),
+            CallError::Other { code, .. } if code == "class-in-use" => failure(Exit::Refused)
+                .advise("`gesmas object ls CLASS` lists its objects, `gesmas object rm` removes them"),
             CallError::Other { code, .. } if code == "session-unknown" => {
                 failure(Exit::NotFound).advise("`gesmas session ls` lists those that are open")
             }
             CallError::ClassExists { .. } => failure(Exit::Refused).advise(
-                "a class is immutable: give the new code another name, or remove its objects first",
+                "code is replaced only on demand: `gesmas class put --replace`, after a look with \
+                 `--dry-run`",
             ),
             CallError::ObjectExists => failure(Exit::Refused)
                 .advise("`gesmas object rm Class/name` removes it with all its state"),

@@ -30,7 +30,7 @@ enum Kind {
 use Kind::{Counter, Gauge};
 
 /// What the replica counts: its own name, kind, and meaning.
-const DESCRIBED: [(&str, Kind, &str); 39] = [
+const DESCRIBED: [(&str, Kind, &str); 40] = [
     ("agreed_step", Gauge, "Last step whose state a majority voted for alike"),
     ("batches", Counter, "Batches of the log that were applied"),
     ("blocked_invocations", Counter, "Calls that blocked at least once"),
@@ -42,6 +42,7 @@ const DESCRIBED: [(&str, Kind, &str); 39] = [
     ("duplicates", Counter, "Requests that came again"),
     ("inputs", Counter, "Inputs that the driver took"),
     ("invocations", Counter, "Calls and handlers that were begun"),
+    ("is_leader", Gauge, "Whether this replica leads"),
     ("live_activations", Gauge, "Blocked calls that keep their instance"),
     ("log_applied", Gauge, "Index of the last log entry that was applied"),
     ("log_decided", Gauge, "Index of the last log entry that was decided"),
@@ -49,7 +50,6 @@ const DESCRIBED: [(&str, Kind, &str); 39] = [
     ("log_syncs", Counter, "Syncs of the log to the disk"),
     ("messages_sent", Counter, "Messages that were sent to clients"),
     ("now_seconds", Gauge, "Ordered time, since the Unix epoch"),
-    ("is_leader", Gauge, "Whether this replica leads"),
     ("parked", Counter, "Blocked calls whose instance was dropped"),
     ("peers_connected", Gauge, "Other replicas to which a connection stands"),
     ("reads", Counter, "Reads that were served"),
@@ -70,6 +70,11 @@ const DESCRIBED: [(&str, Kind, &str); 39] = [
     ("turns", Counter, "Turns of the driver"),
     ("undone_segments", Counter, "Segments that were undone"),
     ("void_batches", Counter, "Batches of leaders that were none any more"),
+    (
+        "wakeups_in_vain",
+        Counter,
+        "Calls that went on without a permit and waited for the same again",
+    ),
 ];
 
 /// `GET /metrics`.

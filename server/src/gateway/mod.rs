@@ -141,7 +141,10 @@ fn router(gateway: Shared) -> Router {
         .route("/sessions/{session}/keep-alive", post(sessions::keep_alive))
         .route("/sessions/{session}/events", get(events::stream))
         .route("/classes", get(operators::classes))
-        .route("/classes/{class}", get(operators::class).put(operators::put_class))
+        .route(
+            "/classes/{class}",
+            get(operators::class).put(operators::put_class).delete(operators::remove_class),
+        )
         .route("/invocations", get(operators::invocations))
         .route("/invocations/{invocation}", delete(operators::kill_invocation))
         .route("/cluster", get(operators::cluster))

@@ -48,7 +48,7 @@ impl Document {
         self.tags.push(json!({ "name": class, "description": interface.docs }));
         let mut init = json!({
             "tags": [class],
-            "operationId": format!("{class}.create"),
+            "operationId": format!("create{class}"),
             "summary": "Creates the object",
             "parameters": [object_parameter()],
             "responses": { "204": { "description": "It is there" }, "default": problem() },
@@ -58,7 +58,7 @@ impl Document {
         }
         let remove = json!({
             "tags": [class],
-            "operationId": format!("{class}.remove"),
+            "operationId": format!("remove{class}"),
             "summary": "Removes the object",
             "parameters": [object_parameter()],
             "responses": { "204": { "description": "It is not there" }, "default": problem() },

@@ -9,7 +9,7 @@ use axum::{
     },
     http::StatusCode,
 };
-use gesmas_client::InvocationFilter;
+use gesmas_client::{InvocationFilter, protocol::Replace};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -86,19 +86,48 @@ pub(super) async fn class(
     Ok(Json(interface::file::write(&interface)))
 }
 
+/// How a class is put.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Putting {
+    /// Takes the place of other code.
+    replace: bool,
+    /// Cancels blocked calls that are in the way of a new layout.
+    cancel_pinned: bool,
+}
+
 /// `PUT /v1/classes/CLASS`: loads a module under its name; answered when it can be called.
 pub(super) async fn put_class(
     State(gateway): State<Shared>,
     path: Result<Path<String>, PathRejection>,
+    putting: Result<Query<Putting>, QueryRejection>,
     module: Result<Body, BytesRejection>,
 ) -> Result<StatusCode, Problem> {
     let class = path?.0;
+    let Query(Putting { replace, cancel_pinned }) = putting?;
     // In a session of its own: compiling takes its time, and other calls would wait behind it.
     let session = gateway.client.session().open().await?;
-    let put = session.put_class(&class, module?).await;
+    let put = if replace {
+        session.replace_class(&class, module?, Replace { cancel_pinned })
+    } else {
+        session.put_class(&class, module?)
+    };
+    let put = put.await;
     session.close().await;
     gateway.interfaces.forget(&class);
     put?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// `DELETE /v1/classes/CLASS`: removes a class that has no objects.
+pub(super) async fn remove_class(
+    State(gateway): State<Shared>,
+    path: Result<Path<String>, PathRejection>,
+) -> Result<StatusCode, Problem> {
+    let class = path?.0;
+    let seat = gateway.requesters.seat().await?;
+    seat.session.remove_class(&class).await?;
+    gateway.interfaces.forget(&class);
     Ok(StatusCode::NO_CONTENT)
 }
 

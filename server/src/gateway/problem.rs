@@ -52,9 +52,10 @@ fn status(failure: &Failure) -> StatusCode {
         ("object-exists" | "class-exists" | "class-mismatch", _) => StatusCode::CONFLICT,
         ("object-removed", _) => StatusCode::GONE,
         ("not-sent", Exit::Refused) => StatusCode::PAYLOAD_TOO_LARGE,
-        ("failed" | "aborted" | "init-refused" | "limit" | "compile-failed", _) => {
-            StatusCode::UNPROCESSABLE_ENTITY
-        }
+        (
+            "failed" | "aborted" | "init-refused" | "migrate-failed" | "limit" | "compile-failed",
+            _,
+        ) => StatusCode::UNPROCESSABLE_ENTITY,
         ("cancelled", Exit::Failed) => StatusCode::CONFLICT,
         (code, _) if code.starts_with("module-") => StatusCode::UNPROCESSABLE_ENTITY,
         (_, Exit::Usage) => StatusCode::BAD_REQUEST,

@@ -91,11 +91,12 @@ fn unit() -> String {
     "unit".into()
 }
 
-const METHOD_KINDS: [(&str, MethodKind); 4] = [
+const METHOD_KINDS: [(&str, MethodKind); 5] = [
     ("update", MethodKind::Update),
     ("read", MethodKind::Read),
     ("handler", MethodKind::Handler),
     ("init", MethodKind::Init),
+    ("migrate", MethodKind::Migrate),
 ];
 
 const FIELD_KINDS: [(&str, FieldKind); 6] = [

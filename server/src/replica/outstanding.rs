@@ -21,6 +21,8 @@ pub(super) enum Key {
     Acknowledge(SessionId),
     Compiled(u64, CodeHash),
     Vote(u64, Step),
+    /// Hash of the object's name.
+    Migrate(CodeHash),
 }
 
 /// What a command is known by.
@@ -35,6 +37,7 @@ pub(super) fn key(command: &Command) -> Key {
         Command::Acknowledge { session, .. } => Key::Acknowledge(*session),
         Command::Compiled { replica, code, .. } => Key::Compiled(*replica, *code),
         Command::Vote { replica, step, .. } => Key::Vote(*replica, *step),
+        Command::Migrate { object } => Key::Migrate(CodeHash::of(object.to_string().as_bytes())),
     }
 }
 
@@ -150,7 +153,8 @@ pub(super) fn command_bytes(command: &Command) -> usize {
             RequestBody::PutClass { module, .. } => module.len(),
             RequestBody::RemoveObject { .. }
             | RequestBody::Kill { .. }
-            | RequestBody::KillSession { .. } => 0,
+            | RequestBody::KillSession { .. }
+            | RequestBody::RemoveClass { .. } => 0,
         },
         Command::OpenSession { principal, .. } => principal.len(),
         Command::Compiled { failure, .. } => failure.as_ref().map_or(0, String::len),
@@ -158,6 +162,7 @@ pub(super) fn command_bytes(command: &Command) -> usize {
         | Command::ExpireSession { .. }
         | Command::Cancel { .. }
         | Command::Acknowledge { .. }
+        | Command::Migrate { .. }
         | Command::Vote { .. } => 0,
     };
     FIXED + variable

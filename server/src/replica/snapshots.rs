@@ -335,7 +335,7 @@ impl<E: Engine> Replica<E> {
 
     /// Asks for code that the state needs and this replica's engine does not have.
     pub(super) fn compile_what_is_missing(&mut self) {
-        for (class, code) in self.machine.classes_to_compile(self.node.config().replica) {
+        for (class, code) in self.machine.code_to_compile(self.node.config().replica) {
             self.outputs.push_back(Output::Effect(Effect::Compile { class, code }));
         }
     }

@@ -3,7 +3,7 @@
 use gesmas_coroutine::BothEngines;
 use gesmas_machine::{
     ClassName, ClassView, Holder, InvocationView, ObjectName, ObjectSummary, ObjectView,
-    SemaphoreView, SessionView, TimerView,
+    SemaphoreView, SessionView, TimerView, VersionView,
 };
 use gesmas_protocol::{self as protocol, AdminError, AdminReply, AdminRequest};
 
@@ -38,10 +38,8 @@ pub(super) fn answer(
             Ok(AdminReply::Class(protocol::ClassDetail {
                 summary: class_summary(&view),
                 interface: interface.encode().into(),
-                pinned: vec![protocol::PinnedCode {
-                    code: protocol::CodeHash(view.code.0),
-                    invocations: view.blocked,
-                }],
+                pinned: view.versions.iter().map(pinned).collect(),
+                replacing: view.replacing.map(|code| protocol::CodeHash(code.0)),
             }))
         }
         AdminRequest::GetClass { class } => {
@@ -97,7 +95,16 @@ pub(super) fn answer(
             Ok(AdminReply::TakingSnapshot(replica.snapshot_counts().written))
         }
         AdminRequest::SnapshotPiece { .. } => panic!("the driver asks the keeper for pieces"),
+        AdminRequest::TryClass { .. } => panic!("the driver has the module compiled first"),
         AdminRequest::Counters => Ok(AdminReply::Counters(counters(replica, counts))),
+    }
+}
+
+fn pinned(version: &VersionView) -> protocol::PinnedCode {
+    protocol::PinnedCode {
+        code: protocol::CodeHash(version.code.0),
+        invocations: version.blocked,
+        objects: version.objects,
     }
 }
 

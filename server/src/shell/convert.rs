@@ -43,8 +43,13 @@ fn body(body: protocol::RequestBody) -> Result<machine::RequestBody, NameError> 
         From::RemoveObject { class, object } => {
             machine::RequestBody::RemoveObject { object: ObjectName::new(&class, &object)? }
         }
-        From::PutClass { class, module } => {
-            machine::RequestBody::PutClass { class: ClassName::new(&class)?, module: module.into() }
+        From::PutClass { class, module, replace: how } => machine::RequestBody::PutClass {
+            class: ClassName::new(&class)?,
+            module: module.into(),
+            replace: how.map(replace),
+        },
+        From::RemoveClass { class } => {
+            machine::RequestBody::RemoveClass { class: ClassName::new(&class)? }
         }
         From::Kill { invocation } => {
             machine::RequestBody::Kill { invocation: machine::InvocationId(invocation) }
@@ -53,6 +58,11 @@ fn body(body: protocol::RequestBody) -> Result<machine::RequestBody, NameError> 
             machine::RequestBody::KillSession { session: SessionId(session) }
         }
     })
+}
+
+/// The machine's form of how code is replaced.
+pub(super) const fn replace(from: protocol::Replace) -> machine::Replace {
+    machine::Replace { cancel_pinned: from.cancel_pinned }
 }
 
 const fn on_behalf(from: protocol::OnBehalf) -> machine::OnBehalf {
@@ -122,11 +132,20 @@ pub(super) fn call_error(error: machine::CallError) -> protocol::CallError {
         From::ObjectExists => To::ObjectExists,
         From::ObjectRemoved => To::ObjectRemoved,
         From::InvocationUnknown => To::InvocationUnknown,
-        From::SessionUnknown => {
-            To::Other { code: "session-unknown".into(), message: error.to_string() }
-        }
+        From::MigrateFailed(error) => To::MigrateFailed(trap(&error)),
+        From::SessionUnknown => other("session-unknown", &error),
+        From::ClassPinned { .. } => other("class-pinned", &error),
+        From::MigrateMissing { .. } => other("migrate-missing", &error),
+        From::HandlerChanged { .. } => other("handler-changed", &error),
+        From::ClassMissing { .. } => other("class-unknown", &error),
+        From::ClassInUse { .. } => other("class-in-use", &error),
         From::Limit(exceeded) => To::Limit(limit(exceeded)),
     }
+}
+
+/// An error that the protocol has no word of its own for.
+fn other(code: &str, error: &machine::CallError) -> protocol::CallError {
+    protocol::CallError::Other { code: code.into(), message: error.to_string() }
 }
 
 /// A refusal for clients.
@@ -140,6 +159,10 @@ pub(super) fn refusal(refusal: machine::Refusal) -> protocol::Refusal {
         From::ClassPending { class } => To::ClassPending { class: class.into() },
         From::SessionUnknown => To::SessionUnknown,
         From::Limit(exceeded) => To::Limit(limit(exceeded)),
+        From::MigrationPending { object } => To::MigrationPending {
+            class: object.class.to_string(),
+            object: object.name.to_string(),
+        },
     }
 }
 
@@ -180,6 +203,7 @@ fn trap(trap: &machine::Trap) -> protocol::Trap {
         From::HostCallMalformed(_) => To::HostCallMalformed,
         From::TargetUnknown(_) => To::TargetUnknown,
         From::Limit(_) => To::Limit,
+        From::MigrateRefused => To::MigrateRefused,
     };
     protocol::Trap { kind, message: trap.to_string() }
 }

@@ -276,13 +276,8 @@ impl Driver {
         if failed.is_none_or(|at| now.saturating_sub(at) < COMPILE_AGAIN) {
             return;
         }
-        let own = self.replica.node().config().replica;
-        let missing = machine.classes_to_compile(own);
-        let class = missing.into_iter().find(|(_, missing)| *missing == code);
-        if let Some((class, _)) = class
-            && let Some(module) = machine.module(&class)
-        {
-            tracing::warn!(%class, %code, "a class that could not be compiled here is tried again");
+        if let Some(module) = machine.module_of(code) {
+            tracing::warn!(%code, "a class that could not be compiled here is tried again");
             self.failed.remove(&code);
             self.compile(code, module);
         }

@@ -29,7 +29,8 @@ pub(super) fn log_refusal(refusal: &Refusal, session: u64, number: u64) -> Optio
         | Refusal::ClassPending { .. }
         | Refusal::SessionUnknown
         | Refusal::Busy
-        | Refusal::Unavailable => None,
+        | Refusal::Unavailable
+        | Refusal::MigrationPending { .. } => None,
         // Most clients ship the class and say nothing; one that cannot shows its user the id.
         Refusal::ClassUnknown { .. } => {
             let id = next();

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use gesmas_coroutine::Compiled;
-use gesmas_machine::{CodeHash, Command};
+use gesmas_machine::{ClassInterface, ClassName, CodeHash, Command, Replace};
 use gesmas_protocol::ClientMessage;
 use tokio::sync::{mpsc, oneshot};
 
@@ -69,6 +69,18 @@ pub(super) enum CompileReason {
     Ordered,
     /// A client of this replica puts it: it goes into the log if it compiles.
     BeforeOrdering { connection: ConnectionId, command: Box<Command> },
+    /// An operator asks how replacing a class by it would go.
+    Trial(Trial),
+}
+
+/// A replacement that is tried on a copy of the state.
+pub(super) struct Trial {
+    pub(super) connection: ConnectionId,
+    pub(super) correlation: u64,
+    pub(super) class: ClassName,
+    pub(super) code: CodeHash,
+    pub(super) interface: ClassInterface,
+    pub(super) replace: Replace,
 }
 
 /// The driver's end of the input queue.

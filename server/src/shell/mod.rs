@@ -32,6 +32,7 @@ mod router;
 mod serve;
 mod sessions;
 mod syncer;
+mod trial;
 
 pub use self::{
     config::{

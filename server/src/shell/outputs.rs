@@ -1,6 +1,6 @@
 //! What comes out of the core: effects for the clients that are here, ends of reads, code to compile.
 
-use gesmas_machine::{Effect, Outcome, Refusal};
+use gesmas_machine::{Command, Effect, Outcome, Refusal};
 use gesmas_protocol::{self as protocol, AdminError, AdminReply, ServerMessage};
 
 use super::{
@@ -46,6 +46,11 @@ impl Driver {
                 (id, Err(protocol::ReadError::Failed(error)))
             }
             Err(refusal) => {
+                if let Refusal::MigrationPending { object } = &refusal {
+                    // The read comes again, and asks for this again if there is no room for it now.
+                    let object = object.clone();
+                    let _busy = self.replica.handle_command(Command::Migrate { object });
+                }
                 let refusal = convert::refusal(refusal);
                 let id = errors::log_refusal(&refusal, 0, correlation);
                 (id, Err(protocol::ReadError::Refused(refusal)))
@@ -104,8 +109,8 @@ impl Driver {
                 };
                 self.router.send_to_session(session, ServerMessage::Event(event));
             }
-            Effect::Compile { class, code } => {
-                if let Some(module) = self.replica.machine().module(&class) {
+            Effect::Compile { code, .. } => {
+                if let Some(module) = self.replica.machine().module_of(code) {
                     self.compile(code, module);
                 }
             }

@@ -44,7 +44,7 @@ impl Driver {
         command: Command,
     ) -> Result<(), protocol::Refusal> {
         if let Command::Request(request) = &command
-            && let RequestBody::PutClass { class, module } = &request.body
+            && let RequestBody::PutClass { class, module, .. } = &request.body
         {
             let code = CodeHash::of(module);
             let machine = self.replica.machine();
@@ -107,9 +107,25 @@ impl Driver {
             self.waiting.insert(id, Waiting::Piece { connection, correlation });
             return self.replica.read_piece(id, index, offset);
         }
+        if let protocol::AdminRequest::TryClass { class, module, replace } = admin.request {
+            let begun = self.begin_trial(connection, correlation, &class, &module, replace);
+            return match begun {
+                Ok(()) => {}
+                Err(result) => self.answer(connection, correlation, *result),
+            };
+        }
         let counts = self.counts();
         let connected = self.connected_peers();
         let result = admin::answer(&mut self.replica, admin.request, connected, &counts);
+        self.answer(connection, correlation, result);
+    }
+
+    pub(super) fn answer(
+        &mut self,
+        connection: ConnectionId,
+        correlation: u64,
+        result: Result<protocol::AdminReply, protocol::AdminError>,
+    ) {
         let answer = protocol::AdminAnswer { correlation, result };
         self.router.send(connection, ServerMessage::AdminAnswer(answer));
     }
@@ -142,6 +158,7 @@ impl Driver {
             CompileReason::BeforeOrdering { connection, command } => {
                 self.order_compiled(connection, *command, failure);
             }
+            CompileReason::Trial(trial) => self.end_trial(trial, failure),
         }
     }
 

@@ -1,4 +1,4 @@
-//! The hostile class, and interfaces for modules that are written as text.
+//! The classes of these tests, and interfaces for modules that are written as text.
 
 use gesmas_abi::{
     ABI_VERSION, INTERFACE_SECTION,
@@ -14,6 +14,27 @@ mod embedded {
 
 pub(crate) const fn hostile_module() -> &'static [u8] {
     embedded::MODULES[0].1
+}
+
+/// The codes of `Ledger`, a class that is replaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ledger {
+    /// A sum of 32 bits.
+    First = 1,
+    /// The same layout.
+    Next = 2,
+    /// A sum of 64 bits, and a flaw.
+    Wide = 3,
+    /// Without the flaw.
+    Mended = 4,
+}
+
+impl Ledger {
+    /// The class.
+    #[must_use]
+    pub fn class(self) -> Class {
+        Class::of(embedded::MODULES[self as usize].1)
+    }
 }
 
 /// The class `Hostile`.

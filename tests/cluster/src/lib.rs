@@ -12,6 +12,7 @@ mod bystander;
 mod class;
 mod cluster;
 mod hostile;
+mod http;
 mod load;
 mod ports;
 mod proxy;
@@ -24,7 +25,8 @@ pub use crate::{
     bystander::Bystander,
     class::{Class, arguments},
     cluster::Cluster,
-    hostile::{hostile_class, interface_with, with_interface},
+    hostile::{Ledger, hostile_class, interface_with, with_interface},
+    http::{Answer, Http},
     load::Load,
     proxy::Proxy,
     replica::Look,

@@ -81,7 +81,8 @@ impl<'a> Writer<'a> {
         writer.log.append(LogEntry::Genesis(Box::new(genesis)));
         writer.elect();
         let [operator] = writer.open();
-        let put = writer.request(operator, None, RequestBody::PutClass { class, module });
+        let put =
+            writer.request(operator, None, RequestBody::PutClass { class, module, replace: None });
         writer.order(Command::Compiled { replica: REPLICA, code, failure: None });
         assert!(writer.replies[&put].is_ok(), "the class is loaded");
         writer

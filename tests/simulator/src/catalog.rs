@@ -103,7 +103,7 @@ impl Catalog {
     pub(crate) fn put(&self, class: &str) -> RequestBody {
         let class = ClassName::new(class).expect("standard classes have good names");
         let module = self.modules[&class].clone();
-        RequestBody::PutClass { class, module }
+        RequestBody::PutClass { class, module, replace: None }
     }
 
     /// The request of a call.
@@ -113,11 +113,11 @@ impl Catalog {
         if call.method == "put" && object.class.as_str() == "Rival" {
             // Whoever puts the second names it by an argument.
             let second = !arguments.is_empty();
-            let RequestBody::PutClass { class, module } = self.put("Rival") else {
+            let RequestBody::PutClass { class, module, .. } = self.put("Rival") else {
                 panic!("a class is put by its request");
             };
             let module = if second { self.rival.clone() } else { module };
-            return RequestBody::PutClass { class, module };
+            return RequestBody::PutClass { class, module, replace: None };
         }
         if call.method == "init" {
             return RequestBody::CreateObject { object, signature, arguments };

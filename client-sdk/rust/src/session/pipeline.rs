@@ -184,7 +184,8 @@ impl<T> Pipeline<T> {
             RequestBody::Call { class, .. }
             | RequestBody::CreateObject { class, .. }
             | RequestBody::RemoveObject { class, .. }
-            | RequestBody::PutClass { class, .. } => class == wanted,
+            | RequestBody::PutClass { class, .. }
+            | RequestBody::RemoveClass { class } => class == wanted,
             RequestBody::Kill { .. } | RequestBody::KillSession { .. } => false,
         };
         needed.then_some(number)

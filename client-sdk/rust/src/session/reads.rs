@@ -242,6 +242,7 @@ pub(crate) fn passes(refusal: &Refusal) -> bool {
     match refusal {
         Refusal::OutOfOrder { .. }
         | Refusal::ClassPending { .. }
+        | Refusal::MigrationPending { .. }
         | Refusal::Busy
         | Refusal::Unavailable => true,
         Refusal::Limit(limit) => {

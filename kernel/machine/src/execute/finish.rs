@@ -95,8 +95,7 @@ impl<E: Engine> Machine<E> {
         }
         let limit = self.world.state.limits().argument_bytes;
         within("argument_bytes", limit, arguments.len() as u64)?;
-        let class = &self.world.state.classes[&invocation.frame.object.class];
-        match class.interface.methods.get(method) {
+        match self.world.state.interface_of(&invocation.frame).methods.get(method) {
             Some(target) if matches!(target.kind, MethodKind::Update | MethodKind::Handler) => {
                 Ok(())
             }
@@ -167,8 +166,11 @@ impl<E: Engine> Machine<E> {
         match invocation.origin {
             Origin::Request { session, number } => self.world.reply(session, number, outcome),
             Origin::Alarm(_) => {
-                if let Err(CallError::Trapped(trap) | CallError::CleanupFailed { trap, .. }) =
-                    outcome
+                if let Err(
+                    CallError::Trapped(trap)
+                    | CallError::CleanupFailed { trap, .. }
+                    | CallError::MigrateFailed(trap),
+                ) = outcome
                 {
                     self.keep_fault(invocation, trap);
                 }

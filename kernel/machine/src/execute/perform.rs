@@ -191,8 +191,10 @@ impl<E: Engine> Machine<E> {
             Wait::For(duration) => Some(self.world.state.now.after(duration)),
             Wait::Until(time) => Some(time),
         };
-        if segment.kind == MethodKind::Init {
-            return Err(Trap::Forbidden(Forbidden::BlockInInit));
+        match segment.kind {
+            MethodKind::Init => return Err(Trap::Forbidden(Forbidden::BlockInInit)),
+            MethodKind::Migrate => return Err(Trap::Forbidden(Forbidden::BlockInMigrate)),
+            MethodKind::Update | MethodKind::Read | MethodKind::Handler => {}
         }
         if invocation.cancelled.is_some() {
             return answer(PAnswer::Cancelled);
@@ -311,10 +313,14 @@ impl<E: Engine> Machine<E> {
     }
 
     fn check_handler(&self, invocation: &Invocation, handler: &MethodName) -> Result<(), Trap> {
-        let class = &self.world.state.classes[&invocation.frame.object.class];
-        match class.interface.methods.get(handler) {
-            Some(method) if method.kind == MethodKind::Handler => Ok(()),
-            _ => Err(Trap::TargetUnknown(handler.clone())),
+        let state = &self.world.state;
+        // It is going to run in the class's code, which may no longer be the caller's.
+        let (own, current) =
+            (state.interface_of(&invocation.frame), &state.classes[&invocation.frame.object.class]);
+        if current.interface.has_handler_of(own, handler) {
+            Ok(())
+        } else {
+            Err(Trap::TargetUnknown(handler.clone()))
         }
     }
 }

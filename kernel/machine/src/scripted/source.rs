@@ -49,8 +49,15 @@ impl Source {
             ("class", [_, class, rest @ ..]) => {
                 self.class = (*class).into();
                 self.interface.transient = rest.contains(&"transient");
+                let layout = rest.iter().position(|word| *word == "layout");
+                if let Some(number) = layout.and_then(|place| rest.get(place + 1)) {
+                    self.interface.layout = number.parse().map_err(|_| "not a layout")?;
+                }
             }
-            ("init" | "update" | "detached" | "read" | "handler", [kind, name, parameters]) => {
+            (
+                "init" | "update" | "detached" | "read" | "handler" | "migrate",
+                [kind, name, parameters],
+            ) => {
                 self.begin_method(kind, name, parameters)?;
             }
             _ => match line.strip_suffix(':') {
@@ -76,6 +83,7 @@ impl Source {
                 "init" => MethodKind::Init,
                 "read" => MethodKind::Read,
                 "handler" => MethodKind::Handler,
+                "migrate" => MethodKind::Migrate,
                 _ => MethodKind::Update,
             },
             detached: kind == "detached",

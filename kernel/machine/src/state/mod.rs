@@ -24,12 +24,13 @@ use serde::{Deserialize, Serialize};
 pub(crate) use self::{
     alarm::{Alarm, AlarmAction},
     checkpoint::{Checkpoint, Standing},
-    class::{Class, ClassStatus},
+    class::{Class, ClassStatus, Replacement, Version},
     invocation::{Blocked, Frame, Invocation, Journal, Origin, Running, Status, WakeUp, checksum},
     object::{Entry, Fault, Object, Permit, Semaphore, permit_sum, waiter_sum},
     session::{Event, Open, Session, StoredReply},
 };
 use crate::{
+    class::ClassInterface,
     command::{Ballot, Genesis, STATE_MACHINE_VERSION},
     effect::Position,
     engine::EngineIdentity,
@@ -154,7 +155,8 @@ impl State {
             }
         }
         let class = self.classes.get(&frame.object.class);
-        let method = class.and_then(|class| class.interface.methods.get_key_value(&frame.method));
+        let interface = class.and_then(|class| class.interface_of(frame.code));
+        let method = interface.and_then(|interface| interface.methods.get_key_value(&frame.method));
         if let Some((method, _)) = method {
             frame.method = method.clone();
         }
@@ -164,6 +166,12 @@ impl State {
         {
             invocation.principal = Arc::clone(&session.principal);
         }
+    }
+
+    /// The interface of the code that a frame runs.
+    pub(crate) fn interface_of(&self, frame: &Frame) -> &ClassInterface {
+        let interface = self.classes[&frame.object.class].interface_of(frame.code);
+        interface.expect("a class keeps the code of its invocations")
     }
 
     /// An object, to change it. What a snapshot shares is copied first, here as everywhere.

@@ -6,6 +6,7 @@
 //! Invariant: a request that is refused changes nothing; one that is admitted gets one reply.
 
 use crate::{
+    code::CodeHash,
     command::{Acknowledged, Place, Request, RequestBody},
     effect::Effect,
     engine::Engine,
@@ -13,7 +14,7 @@ use crate::{
     machine::Machine,
     outcome::{CallError, LimitExceeded, Refusal},
     planted::PlantedBug,
-    state::{ClassStatus, Session},
+    state::{Class, ClassStatus, Session},
 };
 
 /// What a place says about a request.
@@ -57,9 +58,12 @@ impl<E: Engine> Machine<E> {
                 self.create_object(place, object, signature, arguments);
             }
             RequestBody::RemoveObject { object } => self.remove_object(place, &object),
-            RequestBody::PutClass { class, module } => self.put_class(place, class, module),
+            RequestBody::PutClass { class, module, replace } => {
+                self.put_class(place, class, module, replace);
+            }
             RequestBody::Kill { invocation } => self.kill(place, invocation),
             RequestBody::KillSession { session } => self.kill_session(place, session),
+            RequestBody::RemoveClass { class } => self.remove_class(place, &class),
         }
     }
 
@@ -130,17 +134,35 @@ impl<E: Engine> Machine<E> {
         &self.world.state.sessions[&place.session]
     }
 
-    /// A call on a class that is not there is not admitted: the client ships it and sends again.
+    /// A call on a class that is not there is not admitted: the client ships it and sends again. A
+    /// replacement waits its turn in the same way.
     fn check_class(&self, body: &RequestBody) -> Result<(), Refusal> {
-        let (RequestBody::Call { object, .. } | RequestBody::CreateObject { object, .. }) = body
-        else {
-            return Ok(());
-        };
-        let class = object.class.clone();
-        match self.world.state.classes.get(&class).map(|class| &class.status) {
-            None => Err(Refusal::ClassUnknown { class }),
-            Some(ClassStatus::Pending { .. }) => Err(Refusal::ClassPending { class }),
-            Some(ClassStatus::Ready) => Ok(()),
+        let classes = &self.world.state.classes;
+        match body {
+            RequestBody::Call { object, .. } | RequestBody::CreateObject { object, .. } => {
+                let class = object.class.clone();
+                match classes.get(&class).map(|class| &class.status) {
+                    None => Err(Refusal::ClassUnknown { class }),
+                    Some(ClassStatus::Pending { .. }) => Err(Refusal::ClassPending { class }),
+                    Some(ClassStatus::Ready) => Ok(()),
+                }
+            }
+            RequestBody::PutClass { class: name, module, replace: Some(_) } => {
+                let compiling = classes.get(name).and_then(Class::compiling);
+                match compiling {
+                    Some(code) if code != CodeHash::of(module) => {
+                        Err(Refusal::ClassPending { class: name.clone() })
+                    }
+                    _ => Ok(()),
+                }
+            }
+            RequestBody::RemoveClass { class: name } => {
+                match classes.get(name).and_then(Class::compiling) {
+                    Some(_) => Err(Refusal::ClassPending { class: name.clone() }),
+                    None => Ok(()),
+                }
+            }
+            _ => Ok(()),
         }
     }
 }

@@ -32,6 +32,13 @@ pub(crate) struct Caller {
     pub(crate) principal: Arc<str>,
 }
 
+impl Caller {
+    /// Nobody: what the machine does by itself.
+    pub(crate) fn scheduler() -> Self {
+        Self { origin: Origin::Alarm(AlarmId(0)), session: None, principal: SCHEDULER.into() }
+    }
+}
+
 impl<E: Engine> Machine<E> {
     pub(super) fn call(
         &mut self,
@@ -101,7 +108,7 @@ impl<E: Engine> Machine<E> {
             return Err(CallError::MethodUnknown { class, method: method.clone() });
         };
         match found.kind {
-            MethodKind::Handler | MethodKind::Init => {
+            MethodKind::Handler | MethodKind::Init | MethodKind::Migrate => {
                 return Err(CallError::NotCallable { method: method.clone() });
             }
             MethodKind::Read if kind != MethodKind::Read => {
@@ -138,8 +145,10 @@ impl<E: Engine> Machine<E> {
         let state = &self.world.state;
         let found = state.objects.get_key_value(&call.object);
         let (name, object) = found.expect("only on an object that is there");
-        let methods = &state.classes[&name.class].interface.methods;
-        let method = methods.get_key_value(&call.method).map(|(method, _)| method);
+        let interface = state.classes[&name.class].interface_of(object.code);
+        let methods = interface.map(|interface| &interface.methods);
+        let method = methods.and_then(|methods| methods.get_key_value(&call.method));
+        let method = method.map(|(method, _)| method);
         // What a million callers have in common is there once: the names are those of the state.
         let frame = Frame {
             incarnation: object.incarnation,
@@ -173,8 +182,12 @@ impl<E: Engine> Machine<E> {
             return;
         }
         let savepoint = self.world.savepoint();
-        let principal = SCHEDULER.into();
-        let caller = Caller { origin: Origin::Alarm(alarm), session: None, principal };
+        let caller = Caller { origin: Origin::Alarm(alarm), ..Caller::scheduler() };
+        if let Err(error) = self.bring_up_to_date(&call.object, &caller) {
+            self.world.undo_to(savepoint);
+            let mut invocation = self.new_invocation(id, caller, call);
+            return self.end_invocation(&mut invocation, Err(error));
+        }
         let invocation = self.new_invocation(id, caller, call);
         self.run_segment(invocation, Begin::Fresh(savepoint));
     }

@@ -7,17 +7,20 @@ mod alarm;
 mod call;
 mod cancel;
 mod class;
+mod migrate;
 mod object;
+mod replace;
 mod session;
 mod vote;
 
 pub(crate) use self::call::{Call, Caller};
+pub use self::replace::Trial;
 use crate::{
     command::{Command, Place},
     effect::{Effect, SessionEnd},
     engine::Engine,
     machine::Machine,
-    names::{AlarmId, InvocationId, ObjectName, PermitId, SessionId},
+    names::{AlarmId, ClassName, InvocationId, ObjectName, PermitId, SessionId},
     outcome::Refusal,
     planted::PlantedBug,
 };
@@ -34,6 +37,8 @@ pub(crate) enum Task {
     Ring(AlarmId),
     /// An invocation ends with its object.
     EndRemoved(InvocationId),
+    /// New code takes the place of a class's old code.
+    Replace(ClassName),
     /// The object goes, and who removed it is told.
     Forget(ObjectName, Place),
 }
@@ -57,6 +62,7 @@ impl<E: Engine> Machine<E> {
                 }
             }
             Task::EndRemoved(invocation) => self.end_removed(invocation),
+            Task::Replace(class) => self.replace_now(&class),
             Task::Forget(object, place) => {
                 self.forget_object(&object);
                 self.world.reply(place.session, place.number, Ok(Vec::new()));
@@ -81,6 +87,7 @@ impl<E: Engine> Machine<E> {
                 self.world.acknowledge(session, &acknowledged);
             }
             Command::Compiled { replica, code, failure } => self.compiled(replica, code, failure),
+            Command::Migrate { object } => self.migrate_step(&object),
             Command::Vote { replica, step, hash } => self.vote(replica, step, hash),
         }
     }

@@ -49,7 +49,7 @@ impl<E: Engine> Machine<E> {
         caller: &Caller,
     ) -> Result<(), CallError> {
         if self.world.state.objects.contains_key(object) {
-            return Ok(());
+            return self.bring_up_to_date(object, caller);
         }
         let class = &self.world.state.classes[&object.class];
         let init = match class.interface.init() {

@@ -91,11 +91,12 @@ impl World {
 
     /// The same for a body that runs on it; returns the kind of its method.
     pub(crate) fn touch_for(&mut self, frame: &Frame) -> MethodKind {
-        let class = &self.state.classes[&frame.object.class];
-        if class.interface.transient && !self.touched.contains(&frame.object) {
+        let interface = self.state.interface_of(frame);
+        let (kind, transient) = (interface.methods[&frame.method].kind, interface.transient);
+        if transient && !self.touched.contains(&frame.object) {
             self.touched.insert(frame.object.clone());
         }
-        class.interface.methods[&frame.method].kind
+        kind
     }
 }
 

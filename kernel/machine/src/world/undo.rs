@@ -8,6 +8,7 @@ use std::sync::Arc;
 use imbl::OrdMap;
 
 use crate::{
+    code::CodeHash,
     effect::Effect,
     names::{AlarmId, InvocationId, ObjectName, PermitId, SessionId},
     planted::PlantedBug,
@@ -48,6 +49,8 @@ pub(super) enum Undo {
     InitialCounts(ObjectName),
     /// An object did not exist.
     ObjectMade(ObjectName),
+    /// An object had the layout of this code.
+    Code { object: ObjectName, old: CodeHash },
 }
 
 impl World {
@@ -114,6 +117,9 @@ impl World {
             Undo::AlarmGone(id, alarm) => self.insert_alarm(id, alarm),
             Undo::Event { session, dropped } => self.take_back_event(session, dropped),
             Undo::InitialCounts(object) => self.set_initial_counts(&object, OrdMap::new()),
+            Undo::Code { object, old } => {
+                self.exchange_code(&object, old);
+            }
             Undo::ObjectMade(name) => {
                 let object = self.state.objects.remove(&name).expect("it was made");
                 assert!(object.entries.is_empty(), "its entries were undone first");
@@ -128,6 +134,21 @@ impl World {
         let twice = self.state.objects.insert(name.clone(), Arc::new(object));
         assert!(twice.is_none(), "only an unknown object is made");
         self.record(Undo::ObjectMade(name.clone()));
+    }
+
+    /// An object has the layout of this code from now on.
+    pub(crate) fn set_code(&mut self, name: &ObjectName, code: CodeHash) {
+        let old = self.exchange_code(name, code);
+        self.record(Undo::Code { object: name.clone(), old });
+    }
+
+    fn exchange_code(&mut self, name: &ObjectName, code: CodeHash) -> CodeHash {
+        let object = self.state.object_mut(name).expect("an object that changes is there");
+        let minus = object.head();
+        let old = std::mem::replace(&mut object.code, code);
+        let plus = object.head();
+        self.state.adjust_object(name, minus, plus);
+        old
     }
 
     /// Returns a waiter that a `V` had taken from its queue.

@@ -302,7 +302,7 @@ handler handle 0
         > read ann Kinds/k watches
           error: the method failed: it may not write in a read
         > read ann Kinds/k continues
-          error: the method failed: it may not continue with another method in init or a read
+          error: the method failed: it may not continue with another method in init, migrate or a read
         > read ann Kinds/k aborts
           aborted: no
         > read ann Kinds/k fails

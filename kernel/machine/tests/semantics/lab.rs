@@ -17,8 +17,8 @@ use std::{collections::BTreeMap, fmt::Write as _};
 use gesmas_machine::{
     Acknowledged, Ballot, Batch, CallError, ClassName, CodeHash, Command, Effect, Genesis,
     InvocationId, Limits, LogEntry, Machine, MethodName, ObjectName, OnBehalf, Outcome, Override,
-    Place, Progress, Read, Request, RequestBody, STATE_MACHINE_VERSION, SessionEnd, SessionId,
-    Settings, Time, scripted::ScriptedEngine,
+    Place, Progress, Read, Replace, Request, RequestBody, STATE_MACHINE_VERSION, SessionEnd,
+    SessionId, Settings, Time, scripted::ScriptedEngine,
 };
 
 pub(crate) type Scripted = Machine<ScriptedEngine>;
@@ -53,7 +53,8 @@ impl Lab {
         change(&mut limits);
         let mut lab = Self::empty(classes, genesis(limits));
         lab.play("open root");
-        for class in lab.classes.keys().cloned().collect::<Vec<_>>() {
+        let first = lab.classes.keys().filter(|name| !name.contains('@'));
+        for class in first.cloned().collect::<Vec<_>>() {
             lab.play(&format!("root puts {class}"));
             lab.play(&format!("replica 1 compiled {class}; replica 2 compiled {class}"));
         }
@@ -63,8 +64,15 @@ impl Lab {
 
     /// Machines that have seen the first entry and a leader.
     pub(crate) fn empty(classes: &[&str], genesis: Genesis) -> Self {
-        let name =
-            |text: &str| text.split_whitespace().nth(1).expect("a class is named").to_owned();
+        let name = |text: &str| {
+            let words: Vec<_> = text.lines().find(|line| !line.is_empty()).into_iter().collect();
+            let words: Vec<_> = words.iter().flat_map(|line| line.split_whitespace()).collect();
+            match words.as_slice() {
+                [_, class, "version", number, ..] => format!("{class}@{number}"),
+                [_, class, ..] => (*class).to_owned(),
+                _ => panic!("a class is named"),
+            }
+        };
         let classes: BTreeMap<_, _> =
             classes.iter().map(|text| (name(text), text.trim().to_owned())).collect();
         let replica = |live_activations, slice, reborn| Replica {
@@ -230,6 +238,7 @@ impl Lab {
             ["close", name] => Command::CloseSession { session: self.sessions[*name] },
             ["expire", name] => Command::ExpireSession { session: self.sessions[*name] },
             ["replica", replica, "compiled", class] => self.compiled(replica, class, None),
+            ["migrate", target] => Command::Migrate { object: object(target) },
             ["replica", replica, "failed", class, why @ ..] => {
                 self.compiled(replica, class, Some(why.join(" ")))
             }
@@ -285,7 +294,17 @@ impl Lab {
                     write!(module, "\n {}", change.join(" ")).expect("a string takes text");
                 }
                 let class = ClassName::new(class).expect("a class");
-                RequestBody::PutClass { class, module: module.into_bytes() }
+                RequestBody::PutClass { class, module: module.into_bytes(), replace: None }
+            }
+            ["replaces", version, how @ ..] => {
+                let module = self.classes[*version].clone().into_bytes();
+                let class = version.split('@').next().expect("a text has a first part");
+                let class = ClassName::new(class).expect("a class");
+                let cancel_pinned = how.contains(&"cancelling");
+                RequestBody::PutClass { class, module, replace: Some(Replace { cancel_pinned }) }
+            }
+            ["removes-class", class] => {
+                RequestBody::RemoveClass { class: ClassName::new(class).expect("a class") }
             }
             ["kills-session", name] => RequestBody::KillSession { session: self.sessions[*name] },
             ["kills", id] => {

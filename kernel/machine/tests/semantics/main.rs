@@ -16,6 +16,7 @@ mod model;
 mod objects;
 mod once;
 mod random;
+mod replacement;
 mod scheduling;
 mod segments;
 mod sessions;

@@ -109,7 +109,7 @@ handler ring 0
           ann#4 error: the object could not be created: it may not block in init
         > ann creates Inits/i continue
           log of Inits/i: init runs
-          ann#5 error: the object could not be created: it may not continue with another method in init or a read
+          ann#5 error: the object could not be created: it may not continue with another method in init, migrate or a read
         > ann calls Inits/i look
           ann#6 error: the object does not exist, and it is not for this to create it
         > close ann

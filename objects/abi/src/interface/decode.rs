@@ -51,6 +51,13 @@ impl Interface {
         if inits.clone().count() > 1 {
             return Err(Malformed("it has more than one init"));
         }
+        let migrations = self.methods.iter().filter(|method| method.kind == MethodKind::Migrate);
+        if migrations.clone().count() > 1 {
+            return Err(Malformed("it has more than one migrate"));
+        }
+        if migrations.into_iter().any(|migrate| !migrate.parameters.is_empty()) {
+            return Err(Malformed("its migrate takes arguments"));
+        }
         if self.transient && inits.into_iter().any(|init| !init.parameters.is_empty()) {
             return Err(Malformed("it is transient, but its init takes arguments"));
         }
@@ -114,6 +121,7 @@ fn read_method(reader: &mut Reader<'_>) -> Result<Method, Malformed> {
             1 => MethodKind::Read,
             2 => MethodKind::Handler,
             3 => MethodKind::Init,
+            4 => MethodKind::Migrate,
             _ => return Err(Malformed("there is no such kind of method")),
         },
         detached: reader.flag()?,

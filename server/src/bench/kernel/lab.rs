@@ -64,7 +64,8 @@ impl<E: Engine> Lab<E> {
         for (name, module) in modules {
             let class = ClassName::new(name).expect("a class has a good name");
             let code = CodeHash::of(module);
-            let put = lab.request(RequestBody::PutClass { class, module: module.clone() });
+            let put =
+                lab.request(RequestBody::PutClass { class, module: module.clone(), replace: None });
             let compiled = Command::Compiled { replica: 1, code, failure: None };
             assert_eq!(lab.apply_commands(vec![put, compiled]), 1, "the class is loaded");
         }

@@ -5,6 +5,7 @@ mod get;
 mod ls;
 mod new;
 mod put;
+mod rm;
 mod show;
 
 use clap::{Args, Subcommand};
@@ -27,6 +28,8 @@ enum ClassCommand {
     Build(build::BuildArgs),
     /// Loads a class into the cluster.
     Put(put::PutArgs),
+    /// Removes a class that has no objects.
+    Rm(rm::RmArgs),
     /// Saves the module of a class.
     Get(get::GetArgs),
     /// Lists classes.
@@ -41,6 +44,7 @@ pub(super) async fn run(args: ClassArgs, context: &Context) -> Result<(), Failur
         ClassCommand::New(args) => new::run(&args, context.output),
         ClassCommand::Build(args) => build::run(&args, context.output),
         ClassCommand::Put(args) => put::run(&args, context).await,
+        ClassCommand::Rm(args) => rm::run(args, context).await,
         ClassCommand::Get(args) => get::run(args, context).await,
         ClassCommand::Ls => ls::run(context).await,
         ClassCommand::Show(args) => show::run(&args, context).await,

@@ -6,11 +6,18 @@ use clap::Args;
 use gesmas_abi::interface::{
     Field, FieldKind, Interface, Method, MethodKind, NamedOwned, TypeOwned,
 };
+use gesmas_client::{
+    AdminFailure,
+    protocol::{AdminError, ClassDetail, PinnedCode},
+};
 
 use crate::{
     cli::{connect::Context, failure::Failure, interface, names},
     json::{signature, type_name},
 };
+
+/// Digits of a code hash that are shown.
+const DIGITS: usize = 12;
 
 /// `gesmas class show`.
 #[derive(Debug, Args)]
@@ -27,8 +34,36 @@ pub(super) async fn run(args: &ShowArgs, context: &Context) -> Result<(), Failur
     let client = context.connect().await?;
     let interface = interface::of_class(&client, &args.name).await?;
     let value = interface::file::write(&interface);
-    context.output.value(&value, || render(&interface).trim_end().to_owned());
+    let detail = match client.show_class(&args.name).await {
+        Ok(detail) => Some(detail),
+        // A standard class that is not loaded has nothing that needs it.
+        Err(AdminFailure::Answered(AdminError::ClassUnknown { .. })) => None,
+        Err(failure) => return Err(failure.into()),
+    };
+    context.output.value(&value, || {
+        let versions = detail.as_ref().map(versions).unwrap_or_default();
+        format!("{}{versions}", render(&interface)).trim_end().to_owned()
+    });
     Ok(())
+}
+
+/// What needs which code.
+fn versions(detail: &ClassDetail) -> String {
+    let mut text = String::from("\ncode\n");
+    for (place, version) in detail.pinned.iter().enumerate() {
+        let PinnedCode { code, invocations, objects } = version;
+        let (code, last) = (&code.to_string()[..DIGITS], place + 1 == detail.pinned.len());
+        let what = if last { "current" } else { "replaced" };
+        let _ = writeln!(
+            text,
+            "    {code}  {what}, objects: {objects}, blocked calls in it: {invocations}"
+        );
+    }
+    if let Some(code) = detail.replacing {
+        let _ =
+            writeln!(text, "    {}  being compiled, to replace it", &code.to_string()[..DIGITS]);
+    }
+    text
 }
 
 fn render(interface: &Interface) -> String {
@@ -42,6 +77,10 @@ fn render(interface: &Interface) -> String {
     match interface.init() {
         Some(init) => method(init, &mut text),
         None => text += "    The first call creates an object.\n",
+    }
+    if let Some(migrate) = of_kind(MethodKind::Migrate).next() {
+        text += "\nmigrate (once for each object, when it has the layout before)\n";
+        indent(&migrate.docs, "    ", &mut text);
     }
     text += "\nmethods\n";
     of_kind(MethodKind::Update).for_each(|update| method(update, &mut text));

@@ -3,6 +3,7 @@
 mod liveness;
 mod model;
 mod requests;
+mod shared;
 
 use std::time::{Duration, Instant};
 
