@@ -23,7 +23,7 @@ const MEMORY: usize = 4 << 20;
 #[derive(Clone, Debug)]
 pub struct Class {
     pub(crate) native: NativeClass,
-    module: Arc<[u8]>,
+    pub(crate) module: Arc<[u8]>,
 }
 
 impl Class {
@@ -58,8 +58,9 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    pub(crate) fn wasm(class: &Class) -> Self {
-        Self::Wasm { module: class.module.clone(), artifact: artifact(&class.module) }
+    pub(crate) fn wasm(module: Arc<[u8]>) -> Self {
+        let artifact = artifact(&module);
+        Self::Wasm { module, artifact }
     }
 
     /// What a client ships.

@@ -69,16 +69,29 @@ impl World {
     /// A world in which the class runs natively.
     #[must_use]
     pub fn native(class: &Class) -> Self {
-        Self::new(class, Kind::Native(class.native))
+        Self::new(class.native.name, Kind::Native(class.native))
     }
 
     /// A world in which the class runs as its module, on the engine of production.
     #[must_use]
     pub fn wasm(class: &Class) -> Self {
-        Self::new(class, Kind::wasm(class))
+        Self::new(class.native.name, Kind::wasm(class.module.clone()))
     }
 
-    fn new(class: &Class, kind: Kind) -> Self {
+    /// A world of a class in any language, as its module with the interface in it. The class has the
+    /// name that the interface gives it; a stub of a class with the same methods can call it, whatever
+    /// that one is called.
+    ///
+    /// # Panics
+    /// When the module has no interface, or breaks a rule.
+    #[must_use]
+    pub fn of_module(module: &[u8]) -> Self {
+        let interface = gesmas_build::interface_of(module);
+        let interface = interface.unwrap_or_else(|error| panic!("{error}"));
+        Self::new(&interface.class, Kind::wasm(module.into()))
+    }
+
+    fn new(name: &str, kind: Kind) -> Self {
         let engine = kind.engine();
         let genesis = Genesis {
             cluster: 7,
@@ -89,7 +102,7 @@ impl World {
             limits: Limits::default(),
             reserved: BTreeMap::new(),
         };
-        let name = ClassName::new(class.native.name).expect("the macro checks names of classes");
+        let name = ClassName::new(name).expect("the name of the class is one of a class");
         let mut world = Self {
             kind,
             class: name.clone(),
