@@ -87,6 +87,8 @@ pub enum AdminRequest {
         /// How.
         replace: Replace,
     },
+    /// All limits of the cluster.
+    ListLimits,
 }
 
 /// An answer; which one belongs to which question shows in the names.
@@ -121,6 +123,8 @@ pub enum AdminReply {
     },
     /// To [`AdminRequest::TryClass`].
     Tried(ClassTrial),
+    /// To [`AdminRequest::ListLimits`].
+    Limits(Vec<LimitSummary>),
 }
 
 /// Why a question has no answer.
@@ -206,6 +210,19 @@ pub struct PinnedCode {
     pub invocations: u64,
     /// How many objects were last brought up to date by it.
     pub objects: u64,
+}
+
+/// A limit of the cluster.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LimitSummary {
+    /// Its name.
+    pub name: String,
+    /// Its value.
+    pub value: u64,
+    /// The least that it can be.
+    pub least: u64,
+    /// The greatest that it can be.
+    pub greatest: u64,
 }
 
 /// How a replacement would go.

@@ -150,6 +150,13 @@ pub enum RequestBody {
         /// The class.
         class: String,
     },
+    /// Changes a limit, as an operator.
+    SetLimit {
+        /// Its name.
+        name: String,
+        /// Its value from now on.
+        value: u64,
+    },
 }
 
 /// How new code takes the place of old.

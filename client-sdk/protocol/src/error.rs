@@ -175,6 +175,7 @@ impl CallError {
         match self {
             Self::Failed(_) => "failed",
             Self::Aborted(_) => "aborted",
+            Self::Cancelled(CancelReason::Deadlock) => "deadlock",
             Self::Cancelled(_) => "cancelled",
             Self::Trapped(trap) => trap.kind.code(),
             Self::CleanupFailed { .. } => "cleanup-failed",
@@ -214,6 +215,9 @@ pub enum CancelReason {
     /// An operator ended it.
     #[error("an operator ended it")]
     Operator,
+    /// It would have waited for calls that wait for it.
+    #[error("it would have waited for calls that wait for it")]
+    Deadlock,
 }
 
 /// How a body failed.

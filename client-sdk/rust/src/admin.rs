@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use gesmas_protocol::{
     AdminReply, AdminRequest, Bytes, ClassDetail, ClassSummary, ClassTrial, ClusterStatus,
-    InvocationSummary, ObjectDetail, ObjectSummary, Replace, SessionSummary,
+    InvocationSummary, LimitSummary, ObjectDetail, ObjectSummary, Replace, SessionSummary,
 };
 use tokio::sync::oneshot;
 
@@ -88,6 +88,10 @@ questions!(
     try_class(class: &str, module: Bytes, replace: Replace) -> ClassTrial {
         AdminRequest::TryClass { class: class.into(), module, replace } =>
             AdminReply::Tried(trial) => trial
+    }
+    /// All limits of the cluster.
+    limits() -> Vec<LimitSummary> {
+        AdminRequest::ListLimits => AdminReply::Limits(limits) => limits
     }
     /// The module of a class.
     get_class(class: &str) -> Bytes {

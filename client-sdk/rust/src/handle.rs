@@ -310,6 +310,11 @@ impl Session {
         self.request(RequestBody::RemoveClass { class: class.into() })
     }
 
+    /// Changes a limit of the cluster, as an operator.
+    pub fn set_limit(&self, name: impl Into<String>, value: u64) -> Call {
+        self.request(RequestBody::SetLimit { name: name.into(), value })
+    }
+
     /// Cancels an invocation, as an operator.
     pub fn kill(&self, invocation: u64) -> Call {
         self.request(RequestBody::Kill { invocation })

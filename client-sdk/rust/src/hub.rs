@@ -418,6 +418,7 @@ fn size(body: &RequestBody) -> usize {
         RequestBody::RemoveObject { class, object } => class.len() + object.len(),
         RequestBody::PutClass { class, module, .. } => class.len() + module.len(),
         RequestBody::RemoveClass { class } => class.len(),
+        RequestBody::SetLimit { name, .. } => name.len(),
         RequestBody::Kill { .. } | RequestBody::KillSession { .. } => 0,
     }
 }

@@ -265,6 +265,13 @@ pub enum RequestBody {
         /// The class.
         class: ClassName,
     },
+    /// Changes a limit.
+    SetLimit {
+        /// Its name.
+        name: String,
+        /// Its value from now on.
+        value: u64,
+    },
 }
 
 /// How new code takes the place of old.
@@ -320,7 +327,8 @@ impl RequestBody {
             Self::RemoveObject { .. }
             | Self::Kill { .. }
             | Self::KillSession { .. }
-            | Self::RemoveClass { .. } => Ok(()),
+            | Self::RemoveClass { .. }
+            | Self::SetLimit { .. } => Ok(()),
         }
     }
 }

@@ -47,7 +47,7 @@ pub use crate::{
     engine::{ActivationId, End, Engine, EngineIdentity, Entry, Turn},
     host_call::{Answer, Holder, HostCall, Owner, PAnswer, PermitOwner, Wait},
     image::{ImageError, Snapshot},
-    limits::{Limits, ModuleLimits, within},
+    limits::{Limit, LimitChangeError, Limits, ModuleLimits, within},
     machine::{JoinError, Machine, Progress, Settings},
     names::{
         AlarmId, CLASS_NAME_MAX, ClassName, Incarnation, InvocationId, LocalName, METHOD_NAME_MAX,

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     code::CodeHash,
+    limits::LimitChangeError,
     names::{ClassName, MethodName, NameError, ObjectName},
 };
 
@@ -156,6 +157,9 @@ pub enum CallError {
         /// How many calls.
         blocked: u64,
     },
+    /// A limit cannot be changed so.
+    #[error("the limit is not changed: {0}")]
+    LimitNotChanged(LimitChangeError),
 }
 
 /// Why a call was cancelled.
@@ -173,6 +177,9 @@ pub enum CancelReason {
     /// An operator ended it.
     #[error("an operator ended it")]
     Operator,
+    /// It would have waited for calls that wait for it.
+    #[error("it would have waited for calls that wait for it")]
+    Deadlock,
 }
 
 /// How a body failed.

@@ -17,6 +17,7 @@ mod debug;
 mod demo;
 mod dev;
 mod invocation;
+mod limits;
 mod log;
 mod logging;
 mod names;
@@ -27,6 +28,7 @@ mod restore;
 mod serve;
 mod session;
 mod snapshot;
+mod why_blocked;
 mod words;
 
 use std::process::ExitCode;
@@ -90,8 +92,12 @@ enum Command {
     Call(call::CallArgs),
     /// Lists and ends calls that are blocked.
     Invocation(invocation::InvocationArgs),
+    /// Tells why a call is blocked: what it waits for, and who could let it go on.
+    WhyBlocked(why_blocked::WhyBlockedArgs),
     /// Lists and ends sessions.
     Session(session::SessionArgs),
+    /// Shows and changes the limits of the cluster.
+    Limits(limits::LimitsArgs),
     /// Looks at the cluster as a whole.
     Cluster(cluster::ClusterArgs),
     /// Writes and checks snapshots.
@@ -167,7 +173,9 @@ fn run(command: Command, context: &Context) -> Result<(), Failure> {
         Command::Object(args) => client_runtime()?.block_on(object::run(args, context)),
         Command::Call(args) => client_runtime()?.block_on(call::run(args, context)),
         Command::Invocation(args) => client_runtime()?.block_on(invocation::run(args, context)),
+        Command::WhyBlocked(args) => client_runtime()?.block_on(why_blocked::run(&args, context)),
         Command::Session(args) => client_runtime()?.block_on(session::run(args, context)),
+        Command::Limits(args) => client_runtime()?.block_on(limits::run(args, context)),
         Command::Cluster(args) => client_runtime()?.block_on(cluster::run(&args, context)),
         Command::Snapshot(args) => client_runtime()?.block_on(snapshot::run(args, context)),
         Command::Backup(args) => client_runtime()?.block_on(backup::run(&args, context)),

@@ -224,6 +224,8 @@ impl From<CallError> for Failure {
                 .advise("keep the handler as it was, under its name, until no timer needs it"),
             CallError::Other { code, .. } if code == "class-in-use" => failure(Exit::Refused)
                 .advise("`gesmas object ls CLASS` lists its objects, `gesmas object rm` removes them"),
+            CallError::Other { code, .. } if code == "limit-not-changed" => failure(Exit::Refused)
+                .advise("`gesmas limits show` lists names and ranges"),
             CallError::Other { code, .. } if code == "session-unknown" => {
                 failure(Exit::NotFound).advise("`gesmas session ls` lists those that are open")
             }

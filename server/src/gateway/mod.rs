@@ -147,6 +147,7 @@ fn router(gateway: Shared) -> Router {
         )
         .route("/invocations", get(operators::invocations))
         .route("/invocations/{invocation}", delete(operators::kill_invocation))
+        .route("/invocations/{invocation}/why", get(operators::why_blocked))
         .route("/cluster", get(operators::cluster))
         .route("/openapi.json", get(openapi::document));
     Router::new()

@@ -145,6 +145,15 @@ pub(super) async fn invocations(
     Ok(Json(json!({ "invocations": rows, "more": page.more })))
 }
 
+/// `GET /v1/invocations/ID/why`: what it waits for, and who could let it go on.
+pub(super) async fn why_blocked(
+    State(gateway): State<Shared>,
+    path: Result<Path<u64>, PathRejection>,
+) -> Result<Json<Value>, Problem> {
+    let chain = view::chain::Chain::of(&gateway.client, path?.0).await?;
+    Ok(Json(texts(chain.as_json())))
+}
+
 /// `DELETE /v1/invocations/ID`: cancels it; its caller is told that an operator did.
 pub(super) async fn kill_invocation(
     State(gateway): State<Shared>,

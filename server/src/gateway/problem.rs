@@ -56,7 +56,7 @@ fn status(failure: &Failure) -> StatusCode {
             "failed" | "aborted" | "init-refused" | "migrate-failed" | "limit" | "compile-failed",
             _,
         ) => StatusCode::UNPROCESSABLE_ENTITY,
-        ("cancelled", Exit::Failed) => StatusCode::CONFLICT,
+        ("cancelled" | "deadlock", Exit::Failed) => StatusCode::CONFLICT,
         (code, _) if code.starts_with("module-") => StatusCode::UNPROCESSABLE_ENTITY,
         (_, Exit::Usage) => StatusCode::BAD_REQUEST,
         (_, Exit::NotFound) => StatusCode::NOT_FOUND,

@@ -154,7 +154,8 @@ pub(super) fn command_bytes(command: &Command) -> usize {
             RequestBody::RemoveObject { .. }
             | RequestBody::Kill { .. }
             | RequestBody::KillSession { .. }
-            | RequestBody::RemoveClass { .. } => 0,
+            | RequestBody::RemoveClass { .. }
+            | RequestBody::SetLimit { .. } => 0,
         },
         Command::OpenSession { principal, .. } => principal.len(),
         Command::Compiled { failure, .. } => failure.as_ref().map_or(0, String::len),

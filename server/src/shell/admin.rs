@@ -2,8 +2,8 @@
 
 use gesmas_coroutine::BothEngines;
 use gesmas_machine::{
-    ClassName, ClassView, Holder, InvocationView, ObjectName, ObjectSummary, ObjectView,
-    SemaphoreView, SessionView, TimerView, VersionView,
+    ClassName, ClassView, Holder, InvocationView, Limit, Limits, ObjectName, ObjectSummary,
+    ObjectView, SemaphoreView, SessionView, TimerView, VersionView,
 };
 use gesmas_protocol::{self as protocol, AdminError, AdminReply, AdminRequest};
 
@@ -89,6 +89,7 @@ pub(super) fn answer(
             let rows = found.into_iter().take(limit).map(session_summary).collect();
             Ok(AdminReply::Sessions(rows, more))
         }
+        AdminRequest::ListLimits => Ok(AdminReply::Limits(limits(&machine.limits()))),
         AdminRequest::ClusterStatus => Ok(AdminReply::Cluster(status(replica, connected))),
         AdminRequest::TakeSnapshot => {
             replica.want_snapshot();
@@ -98,6 +99,16 @@ pub(super) fn answer(
         AdminRequest::TryClass { .. } => panic!("the driver has the module compiled first"),
         AdminRequest::Counters => Ok(AdminReply::Counters(counters(replica, counts))),
     }
+}
+
+fn limits(limits: &Limits) -> Vec<protocol::LimitSummary> {
+    let summary = |(name, limit): (&str, Limit)| protocol::LimitSummary {
+        name: name.into(),
+        value: limit.value,
+        least: limit.least,
+        greatest: limit.greatest,
+    };
+    limits.list().into_iter().map(summary).collect()
 }
 
 fn pinned(version: &VersionView) -> protocol::PinnedCode {

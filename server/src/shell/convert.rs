@@ -48,6 +48,7 @@ fn body(body: protocol::RequestBody) -> Result<machine::RequestBody, NameError> 
             module: module.into(),
             replace: how.map(replace),
         },
+        From::SetLimit { name, value } => machine::RequestBody::SetLimit { name, value },
         From::RemoveClass { class } => {
             machine::RequestBody::RemoveClass { class: ClassName::new(&class)? }
         }
@@ -139,6 +140,7 @@ pub(super) fn call_error(error: machine::CallError) -> protocol::CallError {
         From::HandlerChanged { .. } => other("handler-changed", &error),
         From::ClassMissing { .. } => other("class-unknown", &error),
         From::ClassInUse { .. } => other("class-in-use", &error),
+        From::LimitNotChanged(_) => other("limit-not-changed", &error),
         From::Limit(exceeded) => To::Limit(limit(exceeded)),
     }
 }
@@ -185,6 +187,7 @@ fn cancel_reason(reason: machine::CancelReason) -> protocol::CancelReason {
         machine::CancelReason::Caller => protocol::CancelReason::Caller,
         machine::CancelReason::SessionOver => protocol::CancelReason::SessionOver,
         machine::CancelReason::Operator => protocol::CancelReason::Operator,
+        machine::CancelReason::Deadlock => protocol::CancelReason::Deadlock,
     }
 }
 

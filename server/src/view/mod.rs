@@ -2,6 +2,7 @@
 //!
 //! Not here: tables and texts (`cli/`), values of classes (`json/`).
 
+pub(crate) mod chain;
 pub(crate) mod class;
 pub(crate) mod cluster;
 pub(crate) mod invocation;

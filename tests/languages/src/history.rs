@@ -127,7 +127,7 @@ impl<'a> History<'a> {
         let mode = match known.kind {
             MethodKind::Read => CallMode::Read,
             MethodKind::Init => CallMode::Create,
-            MethodKind::Update | MethodKind::Handler => CallMode::Update,
+            MethodKind::Update | MethodKind::Handler | MethodKind::Migrate => CallMode::Update,
         };
         let (object, signature) = (OBJECT.into(), known.signature);
         StubCall { class: "any", object, method, signature, arguments, mode }

@@ -186,7 +186,9 @@ impl<T> Pipeline<T> {
             | RequestBody::RemoveObject { class, .. }
             | RequestBody::PutClass { class, .. }
             | RequestBody::RemoveClass { class } => class == wanted,
-            RequestBody::Kill { .. } | RequestBody::KillSession { .. } => false,
+            RequestBody::Kill { .. }
+            | RequestBody::KillSession { .. }
+            | RequestBody::SetLimit { .. } => false,
         };
         needed.then_some(number)
     }

@@ -92,7 +92,11 @@ impl Group {
         let session = self.machine().sessions().next().expect("the operator has one").0;
         for (module, number) in modules().iter().zip(1..) {
             let class = ClassName::new(module.native.name).expect("a name");
-            let put = gesmas_machine::RequestBody::PutClass { class, module: module.bytes.clone() };
+            let put = gesmas_machine::RequestBody::PutClass {
+                class,
+                module: module.bytes.clone(),
+                replace: None,
+            };
             let place = gesmas_machine::Place { session, number, previous: number - 1 };
             let acknowledged = gesmas_machine::Acknowledged::default();
             let request =

@@ -2,6 +2,7 @@
 //!
 //! Not here: what admits a call (`steps/`), and what host calls change (`world/`).
 
+mod deadlock;
 mod finish;
 mod perform;
 mod rebuild;

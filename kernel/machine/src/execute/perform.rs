@@ -11,7 +11,7 @@ use crate::{
     host_call::{Answer, HostCall, PAnswer, PermitOwner, Wait},
     machine::Machine,
     names::{AlarmId, MethodName, SessionId, Time},
-    outcome::{Forbidden, Trap},
+    outcome::{CancelReason, Forbidden, Trap},
     planted::PlantedBug,
     state::{AlarmAction, Blocked, Invocation},
     world::{World, store},
@@ -201,6 +201,10 @@ impl<E: Engine> Machine<E> {
         }
         if until.is_some_and(|until| until <= self.world.state.now) {
             return answer(PAnswer::TimedOut);
+        }
+        if until.is_none() && self.would_deadlock(invocation, &ask.semaphore) {
+            invocation.cancelled = Some(CancelReason::Deadlock);
+            return answer(PAnswer::Cancelled);
         }
         self.block(invocation, ask, until).map(Performed::Block)
     }

@@ -64,7 +64,16 @@ impl<E: Engine> Machine<E> {
             RequestBody::Kill { invocation } => self.kill(place, invocation),
             RequestBody::KillSession { session } => self.kill_session(place, session),
             RequestBody::RemoveClass { class } => self.remove_class(place, &class),
+            RequestBody::SetLimit { name, value } => self.set_limit(place, &name, value),
         }
+    }
+
+    /// An operator changes a limit, which counts from the next request on.
+    fn set_limit(&mut self, place: Place, name: &str, value: u64) {
+        let genesis = self.world.state.genesis.as_mut();
+        let limits = &mut genesis.expect("no step runs before the first entry of the log").limits;
+        let outcome = limits.set(name, value).map_err(CallError::LimitNotChanged);
+        self.world.reply(place.session, place.number, outcome.map(|()| Vec::new()));
     }
 
     /// Where a place stands; sends the stored reply of a request that has ended.

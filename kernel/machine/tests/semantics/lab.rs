@@ -303,6 +303,10 @@ impl Lab {
                 let cancel_pinned = how.contains(&"cancelling");
                 RequestBody::PutClass { class, module, replace: Some(Replace { cancel_pinned }) }
             }
+            ["limits", name, value] => RequestBody::SetLimit {
+                name: (*name).into(),
+                value: value.parse().expect("a number"),
+            },
             ["removes-class", class] => {
                 RequestBody::RemoveClass { class: ClassName::new(class).expect("a class") }
             }

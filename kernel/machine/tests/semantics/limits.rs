@@ -3,7 +3,7 @@
 use expect_test::expect;
 use gesmas_machine::Limits;
 
-use crate::lab::Lab;
+use crate::{check, lab::Lab};
 
 const GROW: &str = "
 class Grow
@@ -400,3 +400,45 @@ fn a_deque_at_the_limit_can_always_be_emptied() {
         "#]],
     );
 }
+
+#[test]
+fn a_limit_is_changed_by_a_request_and_counts_from_the_next_one_on() {
+    check(
+        &[ECHO],
+        "
+        open ann
+        ann calls Echo/e say 0123456789abcdef0123456789
+        ann limits argument_bytes 20
+        ann calls Echo/e say 0123456789abcdef0123456789
+        ann limits argument_bytes 30
+        ann calls Echo/e say 0123456789abcdef0123456789
+        ann limits argument_bytes 1
+        ann limits arguments 100
+        ",
+        &expect![[r#"
+            > open ann
+              ann is session 2
+            > ann calls Echo/e say 0123456789abcdef0123456789
+              ann#1 ok 0123456789abcdef0123456789
+            > ann limits argument_bytes 20
+              ann#2 ok
+            > ann calls Echo/e say 0123456789abcdef0123456789
+              ann#3 error: limit argument_bytes is 20
+            > ann limits argument_bytes 30
+              ann#4 ok
+            > ann calls Echo/e say 0123456789abcdef0123456789
+              ann#5 ok 0123456789abcdef0123456789
+            > ann limits argument_bytes 1
+              ann#6 error: the limit is not changed: argument_bytes is between 16 and 15728640, not 1
+            > ann limits arguments 100
+              ann#7 error: the limit is not changed: there is no limit "arguments"
+        "#]],
+    );
+}
+
+/// Says what it is told.
+const ECHO: &str = "
+class Echo
+update say 1
+  return $
+";

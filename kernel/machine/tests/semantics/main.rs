@@ -7,6 +7,7 @@ mod budgets;
 mod cancellation;
 mod classes;
 mod collections;
+mod deadlock;
 mod divergence;
 mod examples;
 mod images;

@@ -104,6 +104,32 @@ impl World {
         }
     }
 
+    fn owners(&self, semaphore: usize) -> Vec<Caller> {
+        let owns = |call: &Call| call.owned.contains(&semaphore);
+        self.calls.iter().filter(|(_, call)| owns(call)).map(|(caller, _)| *caller).collect()
+    }
+
+    /// Whether all that could let a caller go on, and all that could let those go on, wait for
+    /// permits of each other, the caller among them.
+    fn waits_for_itself(&self, asking: Caller, semaphore: usize) -> bool {
+        let waits = |caller: &Caller| {
+            let own = (*caller == asking).then_some(semaphore);
+            own.or_else(|| self.queues.iter().position(|queue| queue.contains(caller)))
+        };
+        let mut reached = vec![];
+        let mut next = self.owners(semaphore);
+        while let Some(owner) = next.pop() {
+            if !reached.contains(&owner) {
+                reached.push(owner);
+                match waits(&owner).map(|semaphore| self.owners(semaphore)) {
+                    Some(owners) if !owners.is_empty() => next.extend(owners),
+                    _ => return false,
+                }
+            }
+        }
+        reached.contains(&asking)
+    }
+
     fn take(&mut self, semaphore: usize) -> bool {
         let free = self.counts[semaphore] > 0 && self.queues[semaphore].is_empty();
         self.counts[semaphore] -= u64::from(free);
@@ -142,6 +168,11 @@ impl Model {
             match op {
                 Op::P(semaphore) | Op::Own(semaphore) => {
                     if !self.world.take(semaphore) {
+                        if self.world.waits_for_itself(caller, semaphore) {
+                            let why = "it would have waited for calls that wait for it";
+                            let text = format!("error: the call was cancelled: {why}");
+                            return self.end(caller, &text);
+                        }
                         self.world.queues[semaphore].push_back(caller);
                         return;
                     }

@@ -5,7 +5,11 @@
 //! removing always works.
 //! Not here: limits of connections and queues of one process, which are settings of the server.
 
+mod change;
+
 use serde::{Deserialize, Serialize};
+
+pub use self::change::{Limit, LimitChangeError};
 
 use crate::outcome::LimitExceeded;
 
