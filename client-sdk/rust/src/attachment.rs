@@ -119,6 +119,30 @@ pub struct KeyedCall {
 }
 
 impl KeyedCall {
+    /// Number of its session in the cluster. Ending that session forgets the outcome: whoever asks again
+    /// makes the call anew.
+    #[must_use]
+    pub fn id(&self) -> u64 {
+        self.session.id()
+    }
+
+    /// Cancels the call instead of making it, wherever it was made; if it was made nowhere it never
+    /// runs. The end tells what became of it: a result if it was served before the cancel came. What is
+    /// asked for is the same as in [`KeyedCall::call`].
+    pub fn withdraw(
+        self,
+        class: &str,
+        object: &str,
+        method: &str,
+        signature: u64,
+        arguments: impl Into<Bytes>,
+        on_behalf: OnBehalf,
+        deadline: Duration,
+    ) -> Call {
+        let call = self.call(class, object, method, signature, arguments, on_behalf, deadline);
+        call.withdrawn()
+    }
+
     /// The call. Whoever asks for it again must ask for the same under the same fingerprint; giving it
     /// up cancels it for all who wait for it.
     pub fn call(

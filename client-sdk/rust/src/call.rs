@@ -36,6 +36,7 @@ pub struct Call {
     pub(crate) session: Session,
     pub(crate) body: RequestBody,
     pub(crate) deadline: Option<Duration>,
+    pub(crate) withdrawn: bool,
 }
 
 impl Call {
@@ -51,6 +52,13 @@ impl Call {
         if let RequestBody::Call { on_behalf, .. } = &mut self.body {
             *on_behalf = whom;
         }
+        self
+    }
+
+    /// Cancels it instead of making it, if this or another client has made it under its number; if
+    /// none has, none can any more. Its end tells what became of it.
+    pub(crate) const fn withdrawn(mut self) -> Self {
+        self.withdrawn = true;
         self
     }
 
@@ -78,7 +86,7 @@ impl Call {
     fn send_with(self, deadline: Option<Instant>, permit: OwnedSemaphorePermit) -> PendingCall {
         let (sender, receiver) = oneshot::channel();
         let ticket = Ticket::Caller { sender, _permit: Some(permit) };
-        let number = self.session.enqueue(self.body, deadline, ticket);
+        let number = self.session.enqueue(self.body, deadline, ticket, self.withdrawn);
         PendingCall { session: self.session, number: Some(number), receiver }
     }
 
@@ -126,6 +134,14 @@ impl PendingCall {
     #[must_use]
     pub const fn number(&self) -> Option<u64> {
         self.number
+    }
+
+    /// Cancels the request and waits on: the future tells what became of it, which is a result if it
+    /// was served before the cancel came.
+    pub fn withdraw(&self) {
+        if let Some(number) = self.number {
+            self.session.withdraw(number);
+        }
     }
 }
 

@@ -70,8 +70,15 @@ pub(crate) enum Command {
         body: RequestBody,
         deadline: Option<Instant>,
         ticket: Ticket,
+        /// It is sent as a cancel from the start.
+        withdrawn: bool,
     },
     Cancel {
+        session: u64,
+        number: u64,
+    },
+    /// Cancels a request whose caller waits on.
+    Withdraw {
         session: u64,
         number: u64,
     },

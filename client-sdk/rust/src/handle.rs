@@ -391,7 +391,7 @@ impl Session {
     }
 
     fn request(&self, body: RequestBody) -> Call {
-        Call { session: self.clone(), body, deadline: self.shared.deadline }
+        Call { session: self.clone(), body, deadline: self.shared.deadline, withdrawn: false }
     }
 
     /// Puts a request into the queue and gives its number.
@@ -400,11 +400,13 @@ impl Session {
         body: RequestBody,
         deadline: Option<Instant>,
         ticket: Ticket,
+        withdrawn: bool,
     ) -> u64 {
         let mut last = self.shared.last_number.lock().unwrap_or_else(PoisonError::into_inner);
         *last += 1;
         let (session, number) = (self.shared.key, *last);
-        self.shared.commands.send(Command::Call { session, number, body, deadline, ticket });
+        let call = Command::Call { session, number, body, deadline, ticket, withdrawn };
+        self.shared.commands.send(call);
         number
     }
 
@@ -418,6 +420,11 @@ impl Session {
         let last = self.shared.last_number.lock().unwrap_or_else(PoisonError::into_inner);
         let (session, made_after) = (self.shared.key, *last);
         self.shared.commands.send(Command::Read { session, made_after, target, deadline, ticket });
+    }
+
+    /// Cancels a request whose caller waits on.
+    pub(crate) fn withdraw(&self, number: u64) {
+        self.shared.commands.send(Command::Withdraw { session: self.shared.key, number });
     }
 
     /// Gives a request up.

@@ -143,11 +143,17 @@ impl Hub {
             Command::Open { settings, nonce, ports } => {
                 self.open(settings, nonce, Some(ports));
             }
-            Command::Call { session, number, body, deadline, ticket } => {
+            Command::Call { session, number, body, deadline, ticket, withdrawn } => {
                 self.call(session, number, body, deadline, ticket);
+                if withdrawn {
+                    self.with(session, |core| core.withdraw(number));
+                }
             }
             Command::Cancel { session, number } => {
                 self.with(session, |core| core.cancel(number));
+            }
+            Command::Withdraw { session, number } => {
+                self.with(session, |core| core.withdraw(number));
             }
             Command::Read { ticket, target, .. } if !self.fits(target.size()) => {
                 ticket.resolve(Err(CallFailure::NotSent(NotSentReason::TooLarge)));

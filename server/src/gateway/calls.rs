@@ -6,6 +6,8 @@
 //! | `Gesmas-Deadline` | how long it may take, as `30s`; 30 seconds if not said |
 //! | `Gesmas-Consistency: stale` | the replica may answer a read from what it has |
 //! | `Idempotency-Key` | the call runs once, to its deadline, and a retry gets its outcome |
+//! | `Gesmas-Cancel: true` | the call with this key is cancelled, and the answer is its outcome |
+//! | `Gesmas-Forget: ID, …` | outcomes that nobody will ask for again, as `Gesmas-Outcome` named them |
 //! | `Prefer: wait=N` | answer after N seconds: with a key by 202, without one by giving the call up |
 //!
 //! Invariants: arguments are checked before anything is sent; a call without a key is cancelled when
@@ -33,7 +35,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     Gateway, Shared,
-    keyed::{KEY_MAX, Keyed, KeyedFailure},
+    keyed::{self, KEY_MAX, Keyed, KeyedFailure, Outcome},
     lenders::Lender,
     problem::Problem,
 };
@@ -45,6 +47,9 @@ use crate::{
 
 /// Deadline of calls that name none.
 const DEADLINE: Duration = Duration::from_secs(30);
+
+/// Outcomes that one request may have forgotten.
+const FORGET_MAX: usize = 100;
 
 /// What a call is for.
 #[derive(Clone)]
@@ -106,7 +111,9 @@ pub(super) struct Options {
     pub(super) session: Option<u64>,
     deadline: Duration,
     stale: bool,
+    cancel: bool,
     key: Option<String>,
+    forget: Vec<u64>,
     wait: Option<Duration>,
 }
 
@@ -125,13 +132,23 @@ impl Options {
                 return Err(Problem::bad("header", message));
             }
         };
-        Ok(Self {
-            session: session(headers)?,
-            deadline,
-            stale,
-            key: key(headers)?,
-            wait: wait(headers)?,
-        })
+        let key = key(headers)?;
+        let cancel = match text(headers, "gesmas-cancel")? {
+            None | Some("false") => false,
+            Some("true") if key.is_some() => true,
+            Some("true") => {
+                let message = "Gesmas-Cancel is for calls with an Idempotency-Key; \
+                               one without is cancelled by hanging up";
+                return Err(Problem::bad("header", message));
+            }
+            Some(other) => {
+                let message = format!("Gesmas-Cancel is \"true\" or \"false\", not {other:?}");
+                return Err(Problem::bad("header", message));
+            }
+        };
+        let forget = forget(headers)?;
+        let (session, wait) = (session(headers)?, wait(headers)?);
+        Ok(Self { session, deadline, stale, cancel, key, forget, wait })
     }
 }
 
@@ -176,6 +193,17 @@ pub(super) fn key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     }
 }
 
+/// Outcomes that nobody will ask for again.
+fn forget(headers: &HeaderMap) -> Result<Vec<u64>, Problem> {
+    let Some(text) = text(headers, "gesmas-forget")? else { return Ok(Vec::new()) };
+    let outcomes = text.split(',').map(|outcome| outcome.trim().parse());
+    let outcomes: Result<Vec<_>, _> = outcomes.collect();
+    outcomes.ok().filter(|outcomes| outcomes.len() <= FORGET_MAX).ok_or_else(|| {
+        let message = format!("Gesmas-Forget has at most {FORGET_MAX} numbers of outcomes");
+        Problem::bad("header", message)
+    })
+}
+
 /// RFC 7240: of several preferences only `wait` concerns calls, and one that is malformed is none.
 fn wait(headers: &HeaderMap) -> Result<Option<Duration>, Problem> {
     let Some(text) = text(headers, "prefer")? else { return Ok(None) };
@@ -197,6 +225,9 @@ pub(super) async fn call(
     let options = Options::read(&headers)?;
     let target = Target::find(&gateway, &class, &object, &name).await?;
     let arguments = body_arguments(&target.method, &body?)?;
+    if !options.forget.is_empty() {
+        keyed::forget(&gateway, options.forget.clone());
+    }
     match perform(&gateway, &target, &options, &arguments).await {
         // The class was replaced since its interface was looked at: what was sent did nothing.
         Err(problem) if problem.code() == "class-mismatch" => {
@@ -256,6 +287,7 @@ async fn perform(
                 arguments: arguments.into(),
                 on_behalf,
                 deadline: options.deadline,
+                withdrawn: options.cancel,
             };
             perform_keyed(gateway, target, options.wait, keyed).await
         }
@@ -311,10 +343,20 @@ async fn perform_keyed(
         },
     };
     let ended = ended.map(|outcome| outcome.clone().expect("it was waited for"));
-    let result = ended.map_err(|_| {
+    let Outcome { session, result } = ended.map_err(|_| {
         Failure::new(Exit::TimedOut, "unknown", "the gateway stops; a retry finds the outcome")
     })?;
-    target.answer(&result.map_err(|failure| keyed_problem(target, failure))?)
+    let result = result.map_err(|failure| keyed_problem(target, failure));
+    let answer = result.and_then(|result| target.answer(&result));
+    if answer.as_ref().is_err_and(|problem| problem.code() == "class-mismatch") {
+        gateway.interfaces.forget(&target.class);
+    }
+    let mut response = answer.unwrap_or_else(IntoResponse::into_response);
+    if let Some(session) = session {
+        let name = HeaderName::from_static("gesmas-outcome");
+        response.headers_mut().insert(name, session.into());
+    }
+    Ok(response)
 }
 
 fn keyed_problem(target: &Target, failure: KeyedFailure) -> Problem {

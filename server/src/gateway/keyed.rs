@@ -3,8 +3,9 @@
 //! The key names a session of the cluster with one request in it; the request's number is a
 //! fingerprint of what is asked for. So the cluster's own rules keep a key from running twice, give
 //! a retry the running call or the stored reply, and refuse another call under the same key.
-//! Invariants: a call with a key is not given up when its client hangs up: it runs to its deadline;
-//! its outcome is kept for [`KEPT`] after the last request that waited for it.
+//! Invariants: a call with a key is not given up when its client hangs up: it runs to its deadline,
+//! or until a request withdraws it; its outcome is kept for [`KEPT`] after the last request that waited
+//! for it.
 
 use std::{
     collections::HashMap,
@@ -16,7 +17,7 @@ use gesmas_client::{
     CallFailure, KeyedCall, OpenError,
     protocol::{Bytes, OnBehalf},
 };
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use super::{Shared, calls::Target};
 
@@ -36,11 +37,20 @@ pub(super) enum KeyedFailure {
     Another,
 }
 
-type Outcome = Result<Bytes, KeyedFailure>;
+/// How a keyed call ended.
+#[derive(Clone, Debug)]
+pub(super) struct Outcome {
+    /// The session that keeps it; none when it could not be opened.
+    pub(super) session: Option<u64>,
+    /// Its end.
+    pub(super) result: Result<Bytes, KeyedFailure>,
+}
 
 struct Run {
     fingerprint: u64,
     outcome: watch::Receiver<Option<Outcome>>,
+    /// Notified when the call is withdrawn.
+    withdrawal: Arc<Notify>,
 }
 
 /// Calls that are under way in this gateway, by key.
@@ -54,6 +64,8 @@ pub(super) struct Keyed {
     pub(super) arguments: Vec<u8>,
     pub(super) on_behalf: OnBehalf,
     pub(super) deadline: Duration,
+    /// It is to be cancelled, wherever it is under way, and not to be made if it was not yet.
+    pub(super) withdrawn: bool,
 }
 
 impl Keyed {
@@ -97,7 +109,7 @@ fn first_bytes(hasher: &blake3::Hasher) -> u128 {
 }
 
 impl KeyedRuns {
-    /// Starts the call, or finds the one that is under way.
+    /// Starts the call, or finds the one that is under way; withdraws it if that is what is asked for.
     pub(super) fn start(
         &self,
         gateway: &Shared,
@@ -106,17 +118,21 @@ impl KeyedRuns {
         let (nonce, fingerprint) = (keyed.nonce(), keyed.fingerprint());
         let mut runs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(run) = runs.get(&nonce) {
-            return if run.fingerprint == fingerprint {
-                Ok(run.outcome.clone())
-            } else {
-                Err(KeyedFailure::Another)
-            };
+            if run.fingerprint != fingerprint {
+                return Err(KeyedFailure::Another);
+            }
+            if keyed.withdrawn {
+                run.withdrawal.notify_one();
+            }
+            return Ok(run.outcome.clone());
         }
         let (sender, outcome) = watch::channel(None);
-        runs.insert(nonce, Run { fingerprint, outcome: outcome.clone() });
+        let withdrawal = Arc::new(Notify::new());
+        let withdrawn = withdrawal.clone();
+        runs.insert(nonce, Run { fingerprint, outcome: outcome.clone(), withdrawal });
         let gateway = Arc::clone(gateway);
         tokio::spawn(async move {
-            let result = run(&gateway, nonce, fingerprint, keyed).await;
+            let result = run(&gateway, nonce, fingerprint, keyed, &withdrawn).await;
             // First out of the table: whoever comes from now on asks the cluster, which knows.
             gateway.keyed.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&nonce);
             sender.send_replace(Some(result));
@@ -125,19 +141,55 @@ impl KeyedRuns {
     }
 }
 
-async fn run(gateway: &Shared, nonce: u128, fingerprint: u64, keyed: Keyed) -> Outcome {
+async fn run(
+    gateway: &Shared,
+    nonce: u128,
+    fingerprint: u64,
+    keyed: Keyed,
+    withdrawal: &Notify,
+) -> Outcome {
     let keep = keyed.deadline.saturating_add(KEPT);
-    let opened = gateway.client.keyed(nonce, fingerprint, keep).await;
-    let session = opened.map_err(KeyedFailure::Open)?;
-    let Keyed { target, arguments, on_behalf, deadline, .. } = keyed;
+    let session = match gateway.client.keyed(nonce, fingerprint, keep).await {
+        Ok(session) => session,
+        Err(error) => return Outcome { session: None, result: Err(KeyedFailure::Open(error)) },
+    };
+    let kept_by = session.id();
+    let Keyed { target, arguments, on_behalf, deadline, withdrawn, .. } = keyed;
     let Target { class, object, method, .. } = &target;
     let (name, signature) = (&method.name, method.signature);
-    let call = session.call(class, object, name, signature, arguments, on_behalf, deadline);
-    call.await.map_err(|failure| {
+    let call = if withdrawn {
+        session.withdraw(class, object, name, signature, arguments, on_behalf, deadline)
+    } else {
+        session.call(class, object, name, signature, arguments, on_behalf, deadline)
+    };
+    let mut call = call.send();
+    let ended = tokio::select! {
+        ended = &mut call => ended,
+        () = withdrawal.notified() => {
+            call.withdraw();
+            call.await
+        }
+    };
+    let result = ended.map_err(|failure| {
         if KeyedCall::was_another(&failure) {
             KeyedFailure::Another
         } else {
             KeyedFailure::Call(failure)
         }
-    })
+    });
+    Outcome { session: Some(kept_by), result }
+}
+
+/// Forgets outcomes that nobody will ask for again, so that they need not be kept for [`KEPT`]. Nobody
+/// waits for it: what is not forgotten expires.
+pub(super) fn forget(gateway: &Shared, outcomes: Vec<u64>) {
+    let gateway = Arc::clone(gateway);
+    tokio::spawn(async move {
+        let Ok(seat) = gateway.requesters.seat().await else { return };
+        let ended = outcomes.into_iter().map(|session| seat.session.kill_session(session).send());
+        // All are sent before the first is waited for.
+        for ended in ended.collect::<Vec<_>>() {
+            drop(ended.await);
+        }
+    });
 }

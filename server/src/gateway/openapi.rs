@@ -89,6 +89,9 @@ impl Document {
             }
             _ => header("Idempotency-Key", "The call runs once, however often it is sent"),
         });
+        if method.kind != MethodKind::Read {
+            parameters.push(header("Gesmas-Cancel", "true: the call with this key is cancelled"));
+        }
         let result = self.schema(class, &method.result);
         let mut operation = json!({
             "tags": [class],

@@ -269,6 +269,11 @@ impl<T> SessionCore<T> {
         self.pipeline.cancel(number);
     }
 
+    /// Cancels a request whose caller waits on.
+    pub(crate) fn withdraw(&mut self, number: u64) {
+        self.pipeline.withdraw(number);
+    }
+
     /// Asks the cluster whether the session lives; resolved with nothing once the leader has heard of
     /// it.
     pub(crate) fn probe(&mut self, now: Instant, ticket: T) {

@@ -158,17 +158,26 @@ impl<T> Pipeline<T> {
         if let Some(time) = entry.alarm.take() {
             self.alarms.remove(&(time, number));
         }
-        if !entry.sent {
+        if entry.sent {
+            self.withdraw(number);
+        } else {
             self.remove(number);
-        } else if !entry.given_up {
-            entry.given_up = true;
-            if number < self.resume_at {
-                self.cancels.push(number);
-            } else if matches!(self.stall, Some(Stall::Class(_))) {
-                // If this is the one that needs the class, nobody does any more; if another one
-                // does, the server says so again.
-                self.stall = None;
-            }
+        }
+    }
+
+    /// A request is cancelled, and its caller waits on to hear what became of it. One that was never
+    /// sent from here is sent as a cancel, since somebody else may have sent it.
+    pub(super) fn withdraw(&mut self, number: u64) {
+        let Some(entry) = self.entries.get_mut(&number) else { return };
+        if std::mem::replace(&mut entry.given_up, true) {
+            return;
+        }
+        if number < self.resume_at {
+            self.cancels.push(number);
+        } else if matches!(self.stall, Some(Stall::Class(_))) {
+            // If this is the one that needs the class, nobody does any more; if another one does, the
+            // server says so again.
+            self.stall = None;
         }
     }
 

@@ -96,6 +96,30 @@ fn a_request_that_was_never_sent_is_given_up_without_a_trace() {
 }
 
 #[test]
+fn the_end_of_a_withdrawn_request_is_told() {
+    let mut bench = Bench::open();
+    for name in ["a", "b"] {
+        bench.call(name);
+    }
+    assert_eq!(bench.requests(), ["1<0", "2<1"]);
+    bench.core.withdraw(1);
+    bench.core.withdraw(1);
+    assert_eq!(bench.requests(), ["!1<0"], "once");
+    bench.reply(1);
+    assert_eq!(bench.outputs(), [end("a", 1)]);
+    // One that was withdrawn before it was sent is sent as a cancel: somebody else may have sent it.
+    bench.call("c");
+    bench.core.withdraw(3);
+    assert_eq!(bench.requests(), ["!3<2"]);
+    bench.core.handle_disconnected();
+    bench.core.handle_connected(1_000);
+    bench.core.handle_attached(bench.now, 0);
+    assert_eq!(bench.requests(), ["2<1", "!3<2"], "and again on every connection");
+    bench.reply(3);
+    assert!(bench.outputs().contains(&end("c", 3)));
+}
+
+#[test]
 fn the_server_never_has_more_open_requests_than_it_takes() {
     let mut bench = Bench::new();
     for name in ["a", "b", "c"] {
