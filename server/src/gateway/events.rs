@@ -8,8 +8,9 @@
 //! The number of an event is its id, so a browser that reconnects says by itself, in
 //! `Last-Event-ID`, up to where it has come; that acknowledges all before. `gap` stands for events
 //! that made way before they were acknowledged, `over` for the end of the session, after which the
-//! stream ends. A second stream of a session ends the first.
-//! Invariant: nothing is acknowledged by being sent, since what is sent may never arrive.
+//! stream ends. A second stream of a session ends the first, which then ends without `over`.
+//! Invariants: nothing is acknowledged by being sent, since what is sent may never arrive; `over` is
+//! said only of a session that is over.
 
 use std::{convert::Infallible, time::Duration};
 
@@ -22,7 +23,7 @@ use axum::{
     },
 };
 use futures_util::Stream;
-use gesmas_client::{Events, SessionEvent};
+use gesmas_client::{Events, SessionEvent, SessionState};
 use serde_json::json;
 
 use super::{Shared, calls::parse_session, lenders::Lender, problem::Problem};
@@ -51,30 +52,38 @@ pub(super) async fn stream(
     let state = Some(Following { lender, events });
     let stream = futures_util::stream::unfold(state, async |following| {
         let mut following = following?;
-        let event = following.events.next().await;
-        let next = event.is_some().then_some(following);
-        Some((Ok(as_event(event)), next))
+        match following.events.next().await {
+            Some(event) => Some((Ok(as_event(event)), Some(following))),
+            // Another stream may have taken over the events of a session that lives on.
+            None => match following.lender.attachment().state() {
+                SessionState::Lost(_) => Some((Ok(over()), None)),
+                SessionState::Connected | SessionState::Suspended => None,
+            },
+        }
     });
     Ok(Sse::new(stream).keep_alive(KeepAlive::new().interval(SIGN_OF_LIFE)))
 }
 
 /// What a stream holds as long as somebody listens.
 struct Following {
-    #[expect(dead_code, reason = "holding it keeps the session alive")]
+    /// Holding it keeps the session alive.
     lender: Lender,
     events: Events,
 }
 
-fn as_event(event: Option<SessionEvent>) -> Event {
+fn as_event(event: SessionEvent) -> Event {
     match event {
-        Some(SessionEvent::Event { number, payload, .. }) => {
+        SessionEvent::Event { number, payload, .. } => {
             let data = json!({ "payload": bytes(&payload) });
             Event::default().id(number.to_string()).event("event").data(data.to_string())
         }
-        Some(SessionEvent::Gap { from, to }) => {
+        SessionEvent::Gap { from, to } => {
             let data = json!({ "from": from.to_string(), "to": to.to_string() });
             Event::default().id(to.to_string()).event("gap").data(data.to_string())
         }
-        None => Event::default().event("over").data("{}"),
     }
+}
+
+fn over() -> Event {
+    Event::default().event("over").data("{}")
 }
