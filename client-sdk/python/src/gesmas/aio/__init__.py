@@ -1,0 +1,26 @@
+"""The client for asyncio: the same words as ``gesmas``, awaited.
+
+```python
+async with gesmas.aio.Client("http://127.0.0.1:7180") as client:
+    await client.create("Queue/jobs", capacity=16)
+    async with await client.session() as session, session.lock("mail") as held:
+        print(held.token)
+```
+"""
+
+from .client import Caller, Client, Events, Session
+from .standard import Barrier, Counter, Election, Held, Lock, Queue, Semaphore
+
+__all__ = [
+    "Barrier",
+    "Caller",
+    "Client",
+    "Counter",
+    "Election",
+    "Events",
+    "Held",
+    "Lock",
+    "Queue",
+    "Semaphore",
+    "Session",
+]

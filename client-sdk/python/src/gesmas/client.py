@@ -1,0 +1,205 @@
+"""The plain face: calls block their thread.
+
+```
+client ─► session ─► calls on its behalf, locks, events
+   └────► calls on behalf of nobody
+```
+A client may be used by many threads. Everything that decides is in the core, which the face of asyncio shares.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import replace
+from types import TracebackType
+from typing import Any
+
+from ._core import Core, Options, path_of, split
+from ._events import Event, EventCore, Gap
+from ._session import SessionCore, SessionState
+from ._worlds import PlainWorld, run
+
+
+class Caller:
+    """What calls can be made through: a client, a session, or either with other options."""
+
+    def __init__(self, core: Core, session: SessionCore | None, options: Options) -> None:
+        self._core, self._session_core, self._options = core, session, options
+
+    def options(self, **changes: Any) -> Caller:
+        """The same, with other options for the calls that are made through it:
+
+        - ``timeout``: seconds that a call may take, 30 if not said, ``None`` for as long as there may be;
+        - ``idempotent``: ``True``, unless updates are to go without a key: at most once instead of exactly
+          once, and cancelled by hanging up;
+        - ``key``: the key instead of a random one, for a call that may be made again, by anybody;
+        - ``wait``: seconds after which ``StillRunning`` is raised, with the key to wait on with;
+        - ``stale``: reads may be answered from what a replica has, which may be old."""
+        return Caller(self._core, self._session_core, replace(self._options, **changes))
+
+    def call(self, target: str, method: str, /, **arguments: Any) -> Any:
+        """Calls a method of an object: ``call("Queue/jobs", "produce", item=b"resize cat.png")``."""
+        session = None if self._session_core is None else self._session_core.id
+        return run(self._core.call(target, method, arguments, self._options, session))
+
+    def create(self, target: str, /, **arguments: Any) -> None:
+        """Creates an object with the arguments of its class's ``init``; again changes nothing."""
+        run(self._core.create(target, arguments, self._seconds))
+
+    def remove(self, target: str, /) -> None:
+        """Removes an object, also one that is not there; its callers are told."""
+        run(self._core.ask("DELETE", path_of(target), timeout=self._seconds))
+
+    @property
+    def _seconds(self) -> float:
+        return 30.0 if self._options.timeout is None else self._options.timeout
+
+
+class Client(Caller):
+    """A client of the replicas at these addresses, any of which will do."""
+
+    def __init__(self, *endpoints: str, timeout: float | None = 30.0) -> None:
+        core = Core(list(endpoints), PlainWorld())
+        super().__init__(core, None, Options(timeout=timeout))
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends all connections. Calls that other threads wait for are withdrawn and end as ``Closed``.
+        Sessions are not closed by it."""
+        self._core.close()
+
+    @property
+    def endpoint(self) -> str:
+        """Where the next request goes."""
+        return self._core.endpoint
+
+    def session(self, timeout: float = 30.0, *, patience: float = 30.0) -> Session:
+        """Opens a session that lives as long as the cluster hears of it within ``timeout`` seconds, which
+        a thread sees to."""
+        return Session(run(SessionCore.open(self._core, timeout, patience)), self._options)
+
+    def put_class(self, name: str, module: bytes) -> None:
+        """Loads a class; it can be called when this returns."""
+        run(self._core.ask("PUT", f"/v1/classes/{name}", module, timeout=120.0, patience=120.0))
+
+    def blocked(self, target: str) -> list[dict[str, Any]]:
+        """The calls that are blocked in an object."""
+        class_name, name = split(target)
+        path = f"/v1/invocations?class={class_name}&object={name}"
+        response = run(self._core.ask("GET", path, timeout=self._seconds))
+        return list(json.loads(response.body)["invocations"])
+
+    def cancel(self, invocation: str) -> None:
+        """Cancels a blocked call, as an operator."""
+        run(self._core.ask("DELETE", f"/v1/invocations/{invocation}", timeout=self._seconds))
+
+
+class Session(Caller):
+    """A lease on the service. Locks, permits and memberships belong to it, and are given back when it is
+    over. Used as a context it is closed at the end."""
+
+    def __init__(self, session: SessionCore, options: Options) -> None:
+        super().__init__(session.core, session, options)
+        self._session = session
+        self._streams: list[Events] = []
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @property
+    def id(self) -> str:
+        """Its number, as methods and operators see it."""
+        return self._session.id
+
+    @property
+    def timeout(self) -> float:
+        """Its timeout in seconds, as the cluster granted it."""
+        return self._session.timeout
+
+    @property
+    def state(self) -> SessionState:
+        return self._session.state
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether it is, or may be, over."""
+        return self._session.is_lost
+
+    def wait_lost(self, timeout: float | None = None) -> bool:
+        """Waits until it is, or may be, over; tells whether it is."""
+        return run(self._session.wait_lost(timeout))
+
+    def keep_alive(self) -> None:
+        """Shows now that the client lives, and what it has of its events; a thread does so anyway."""
+        run(self._session.keep_alive())
+
+    def acknowledge(self, number: int) -> None:
+        """That event and all before were consumed and need not come again."""
+        self._session.acknowledge(number)
+
+    def new_owner(self) -> int:
+        """A number that nobody else on this session was given, by which a ``Lock`` tells owners apart."""
+        return self._session.new_owner()
+
+    def events(self) -> Events:
+        """Its events as they come, from the first that is not acknowledged. One at a time: a second
+        stream takes over from the first."""
+        events = Events(EventCore(self._session))
+        self._streams.append(events)
+        return events
+
+    def lock(self, name: str) -> Lock:
+        """A handle to ``Lock/name`` with an owner of its own: handles exclude each other."""
+        return Lock(self, name)
+
+    def close(self) -> None:
+        """Ends it: what it owns is given back, its blocked calls are cancelled."""
+        for events in self._streams:
+            events.close()
+        run(self._session.close())
+
+
+class Events(Iterable["Event | Gap"]):
+    """The events of a session. An event counts as consumed when the next one is asked for."""
+
+    def __init__(self, core: EventCore) -> None:
+        self._core = core
+
+    def __iter__(self) -> Events:
+        return self
+
+    def __next__(self) -> Event | Gap:
+        found = run(self._core.next())
+        if found is None:
+            raise StopIteration
+        return found
+
+    def reconnect(self) -> None:
+        """Breaks the connection and makes another, through the endpoint that is next."""
+        self._core.reconnect()
+
+    def close(self) -> None:
+        """Ends the stream; a thread that waits for an event gets none."""
+        self._core.close()
+
+
+from .standard import Lock  # noqa: E402  (it is made of sessions)
