@@ -16,8 +16,9 @@ use crate::{
     session::core::SessionEvent,
 };
 
-/// As many as the cluster keeps for a session by default; more would not be complete anyway.
-const EVENTS_MAX: usize = 1_000;
+/// As many as the cluster keeps for a session by default, and the gap before them; more would not be
+/// complete anyway.
+const EVENTS_MAX: usize = 1_001;
 
 #[derive(Debug, Default)]
 struct Waiting {
