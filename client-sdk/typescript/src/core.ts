@@ -24,7 +24,7 @@ const FORGET_KEPT = 1_000;
 
 /** What is known of the attempts at one thing. */
 export interface Trace {
-  /** A server may have got it. */
+  /** It may be under way or have taken effect, as of before the last answer. */
   sent: boolean;
   /** A server may have got it and may act on it only later: its answer was not heard. */
   lost: boolean;
@@ -112,10 +112,11 @@ export class Core {
       const end = Math.min(until + (patience.grace ?? 0), start + (patience.attempt ?? SLICE + GRACE));
       try {
         const answer = await endpoint.exchange(requestAt(start), end, signals);
-        // 503: nothing took effect.
-        trace.sent ||= answer.status !== 503;
+        trace.sent ||= answer.status === 202;
         if (patience.againIf?.(answer) === true) continue;
         if (answer.status !== 503 && !isUnknown(answer)) return answer;
+        // 503: nothing took effect.
+        trace.sent ||= answer.status !== 503;
         last = problemOf(answer).detail;
       } catch (error) {
         if (!(error instanceof Disconnected)) throw error;

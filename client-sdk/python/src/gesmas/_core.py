@@ -68,7 +68,7 @@ class _Trace:
     """What is known of the attempts at one thing."""
 
     sent: bool = False
-    """A server may have got it."""
+    """It may be under way or have taken effect, as of before the last answer."""
     lost: bool = False
     """A server may have got it and may act on it only later: its answer was not heard."""
     last: str = "no endpoint answered"
@@ -143,12 +143,13 @@ class Core:
                 trace.lost |= error.sent
                 trace.last = str(error)
             else:
-                # 503: nothing took effect.
-                trace.sent |= response.status != 503
+                trace.sent |= response.status == 202
                 if again_if(response):
                     continue
                 if response.status != 503 and not _is_unknown(response):
                     return response
+                # 503: nothing took effect.
+                trace.sent |= response.status != 503
                 trace.problem = problem_of(response)
                 trace.last = trace.problem.detail
             self.turn_from(endpoint)

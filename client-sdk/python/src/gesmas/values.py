@@ -36,7 +36,10 @@ class Time(datetime):
 
     nanoseconds: int
 
-    def __new__(cls, nanoseconds: int) -> Time:
+    def __new__(cls, nanoseconds: int, *date: Any, **more: Any) -> Any:
+        if date or more:
+            # What is computed from a time (a sum, a replacement) is a ``datetime`` like others.
+            return datetime(nanoseconds, *date, **more)
         at = _EPOCH + timedelta(microseconds=nanoseconds // 1_000)
         self = super().__new__(
             cls, at.year, at.month, at.day, at.hour, at.minute, at.second, at.microsecond, timezone.utc
@@ -44,7 +47,7 @@ class Time(datetime):
         self.nanoseconds = nanoseconds
         return self
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         return Time, (self.nanoseconds,)
 
     def __repr__(self) -> str:
