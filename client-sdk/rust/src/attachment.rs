@@ -137,10 +137,8 @@ impl KeyedCall {
         signature: u64,
         arguments: impl Into<Bytes>,
         on_behalf: OnBehalf,
-        deadline: Duration,
     ) -> Call {
-        let call = self.call(class, object, method, signature, arguments, on_behalf, deadline);
-        call.withdrawn()
+        self.call(class, object, method, signature, arguments, on_behalf).withdrawn()
     }
 
     /// The call. Whoever asks for it again must ask for the same under the same fingerprint; giving it
@@ -153,10 +151,8 @@ impl KeyedCall {
         signature: u64,
         arguments: impl Into<Bytes>,
         on_behalf: OnBehalf,
-        deadline: Duration,
     ) -> Call {
-        let call = self.session.call(class, object, method, signature, arguments);
-        call.on_behalf(on_behalf).deadline(deadline)
+        self.session.call(class, object, method, signature, arguments).on_behalf(on_behalf)
     }
 
     /// Whether a call failed because its key was used for another one.

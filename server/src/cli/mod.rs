@@ -28,6 +28,7 @@ mod restore;
 mod serve;
 mod session;
 mod snapshot;
+mod top;
 mod why_blocked;
 mod words;
 
@@ -100,6 +101,8 @@ enum Command {
     Limits(limits::LimitsArgs),
     /// Looks at the cluster as a whole.
     Cluster(cluster::ClusterArgs),
+    /// Shows what the replicas do at the moment, again and again.
+    Top(top::TopArgs),
     /// Writes and checks snapshots.
     Snapshot(snapshot::SnapshotArgs),
     /// Fetches the state of a running cluster into a file.
@@ -177,6 +180,7 @@ fn run(command: Command, context: &Context) -> Result<(), Failure> {
         Command::Session(args) => client_runtime()?.block_on(session::run(args, context)),
         Command::Limits(args) => client_runtime()?.block_on(limits::run(args, context)),
         Command::Cluster(args) => client_runtime()?.block_on(cluster::run(&args, context)),
+        Command::Top(args) => client_runtime()?.block_on(top::run(&args, context)),
         Command::Snapshot(args) => client_runtime()?.block_on(snapshot::run(args, context)),
         Command::Backup(args) => client_runtime()?.block_on(backup::run(&args, context)),
         Command::Restore(args) => restore::run(&args, output),

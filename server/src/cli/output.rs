@@ -33,7 +33,13 @@ impl Output {
     /// Prints one line of a result.
     pub(crate) fn line(self, text: &str) {
         // Nobody reads any more: there is nobody to tell either.
-        let _closed = writeln!(io::stdout().lock(), "{text}");
+        let _closed = self.try_line(text);
+    }
+
+    /// The same for a command that goes on until nobody reads any more; says whether somebody does.
+    pub(crate) fn try_line(self, text: &str) -> bool {
+        let mut out = io::stdout().lock();
+        writeln!(out, "{text}").and_then(|()| out.flush()).is_ok()
     }
 
     /// Says something to people that is not a result.

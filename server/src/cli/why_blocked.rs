@@ -86,7 +86,10 @@ fn render(chain: &Chain) -> String {
 
 fn describe(link: &Link) -> String {
     let summary = &link.invocation;
-    let whose = summary.session.map_or("a handler".into(), |session| format!("session {session}"));
+    let whose = match summary.session {
+        Some(session) => format!("session {session}"),
+        None => "a handler".into(),
+    };
     let mut text = format!(
         "invocation {} of {whose}: {} of {}\n",
         summary.invocation,

@@ -4,7 +4,7 @@
 //! found out by the cluster, and then asked for again.
 
 use std::{
-    collections::HashMap,
+    collections::BTreeMap,
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -16,7 +16,7 @@ use crate::{failure::Failure, interface};
 /// The interfaces.
 pub(super) struct Interfaces {
     client: Client,
-    known: Mutex<HashMap<String, Arc<Interface>>>,
+    known: Mutex<BTreeMap<String, Arc<Interface>>>,
 }
 
 impl Interfaces {
@@ -39,7 +39,7 @@ impl Interfaces {
         self.table().remove(class);
     }
 
-    fn table(&self) -> std::sync::MutexGuard<'_, HashMap<String, Arc<Interface>>> {
+    fn table(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Arc<Interface>>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

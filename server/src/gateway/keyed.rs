@@ -8,7 +8,7 @@
 //! for it.
 
 use std::{
-    collections::HashMap,
+    collections::BTreeMap,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -55,7 +55,7 @@ struct Run {
 
 /// Calls that are under way in this gateway, by key.
 #[derive(Default)]
-pub(super) struct KeyedRuns(Mutex<HashMap<u128, Run>>);
+pub(super) struct KeyedRuns(Mutex<BTreeMap<u128, Run>>);
 
 /// What is asked for under a key.
 pub(super) struct Keyed {
@@ -158,11 +158,11 @@ async fn run(
     let Target { class, object, method, .. } = &target;
     let (name, signature) = (&method.name, method.signature);
     let call = if withdrawn {
-        session.withdraw(class, object, name, signature, arguments, on_behalf, deadline)
+        session.withdraw(class, object, name, signature, arguments, on_behalf)
     } else {
-        session.call(class, object, name, signature, arguments, on_behalf, deadline)
+        session.call(class, object, name, signature, arguments, on_behalf)
     };
-    let mut call = call.send();
+    let mut call = call.deadline(deadline).send();
     let ended = tokio::select! {
         ended = &mut call => ended,
         () = withdrawal.notified() => {

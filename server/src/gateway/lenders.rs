@@ -6,7 +6,7 @@
 //! the last of them; so one whose client is gone expires.
 
 use std::{
-    collections::HashMap,
+    collections::BTreeMap,
     sync::{Arc, Mutex, PoisonError, Weak},
 };
 
@@ -18,14 +18,14 @@ type Attached = OnceCell<Attachment>;
 /// The sessions that are attached.
 pub(super) struct Lenders {
     client: Client,
-    attached: Arc<Mutex<HashMap<u64, Weak<Attached>>>>,
+    attached: Arc<Mutex<BTreeMap<u64, Weak<Attached>>>>,
 }
 
 /// A session that is kept alive as long as this is held.
 pub(super) struct Lender {
     session: u64,
     attached: Arc<Attached>,
-    table: Arc<Mutex<HashMap<u64, Weak<Attached>>>>,
+    table: Arc<Mutex<BTreeMap<u64, Weak<Attached>>>>,
 }
 
 impl Lenders {

@@ -5,7 +5,7 @@
 //! shown all the same, since it is most likely why it does not.
 //! Not here: deadlocks that are certain. The kernel ends those.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque, btree_map::Entry};
 
 use gesmas_client::{
     AdminFailure, Client, InvocationFilter,
@@ -147,8 +147,8 @@ fn shortest_cycle(first: u64, edges: &BTreeMap<u64, &[u64]>) -> Vec<u64> {
                 way.reverse();
                 return way;
             }
-            if !came_from.contains_key(&next) {
-                came_from.insert(next, id);
+            if let Entry::Vacant(place) = came_from.entry(next) {
+                place.insert(id);
                 open.push_back(next);
             }
         }

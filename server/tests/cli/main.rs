@@ -16,6 +16,8 @@ fn a_day_at_the_terminal() {
 
     loading_and_calling(&dev);
     blocked_calls(&dev);
+    owner_of_a_lock(&dev);
+    limits(&dev);
     errors(&dev);
     foreign_class(&dev, folder.path());
     new_class(&dev, folder.path());
@@ -77,6 +79,17 @@ fn blocked_calls(dev: &Dev) {
     let id = dev.blocked("Queue/empty");
     let listed = dev.run(&["invocation", "ls", "--json"]).json();
     assert_eq!(listed[0]["semaphore"], "filled");
+    let why = dev.run(&["why-blocked", "Queue/empty", "--json"]).json();
+    let link = &why["links"][0];
+    assert_eq!((&link["invocation"], &link["place"]), (&json!(id), &json!(1)), "{why}");
+    assert_eq!((&link["owners"], &why["cycle"]), (&json!([]), &json!([])), "{why}");
+    let text = dev.run(&["why-blocked", &id.to_string()]).stdout;
+    assert!(text.contains("nobody owns a permit"), "{text}");
+    let looks = dev.run(&["top", "--looks", "2", "--every", "10ms", "--json"]).stdout;
+    let last = looks.lines().last().expect("there are two looks");
+    let last: serde_json::Value = serde_json::from_str(last).expect("each is a line of JSON");
+    assert_eq!(last["replicas"][0]["blocked_now"], 1, "{last}");
+    assert!(last["replicas"][2]["reads_per_second"].is_string(), "{last}");
     let sessions = dev.run(&["session", "ls", "--json"]).json();
     assert_eq!(sessions[0]["open_requests"], 1, "{sessions}");
     let shown = dev.run(&["object", "show", "Queue/empty"]).stdout;
@@ -106,6 +119,40 @@ fn blocked_calls(dev: &Dev) {
     dev.blocked("Queue/empty");
     dev.run(&["object", "rm", "Queue/empty", "--json"]).json();
     assert_eq!(removed.end().error(), (1, "object-removed".into()));
+}
+
+/// Whoever waits for a lock is told who has it.
+fn owner_of_a_lock(dev: &Dev) {
+    let lock = ["call", "Lock/a", "lock", "1", "--hold", "--timeout", "100s", "--json"];
+    let (one, other) = (dev.start_command(&lock), dev.start_command(&lock));
+    dev.blocked("Lock/a");
+    let why = dev.run(&["why-blocked", "Lock/a", "--json"]).json();
+    let owner = why["links"][0]["owners"][0].as_str().expect("somebody has it");
+    assert!(owner.starts_with("session "), "{why}");
+    assert_eq!(why["cycle"], json!([]), "{why}");
+    for process in [one, other] {
+        process.signal("-INT");
+        process.end();
+    }
+}
+
+fn limits(dev: &Dev) {
+    let limit = |name: &str| {
+        let limits = dev.run(&["limits", "show", "--json"]).json();
+        let limits = limits.as_array().expect("it is a list").clone();
+        let found = limits.into_iter().find(|limit| limit["limit"] == name);
+        found.unwrap_or_else(|| panic!("there is no limit {name}"))["value"].clone()
+    };
+    assert_eq!(limit("argument_bytes"), 1 << 20);
+    dev.run(&["limits", "set", "argument_bytes", "20", "--json"]).json();
+    let long = "x".repeat(30);
+    let refused = dev.run(&["call", "Queue/jobs", "try_produce", &long, "--json"]).error();
+    assert_eq!(refused, (6, "limit".into()));
+    dev.run(&["limits", "set", "argument_bytes", "1048576", "--json"]).json();
+    for (name, value) in [("argument_bytes", "1"), ("nothing", "100")] {
+        let refused = dev.run(&["limits", "set", name, value, "--json"]).error();
+        assert_eq!(refused, (6, "limit-not-changed".into()));
+    }
 }
 
 fn errors(dev: &Dev) {

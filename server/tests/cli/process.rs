@@ -115,7 +115,7 @@ impl Dev {
     /// Starts it on free ports and waits until it is ready.
     pub(crate) fn start(folder: &Path) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_gesmas"))
-            .args(["dev", "--json", "--listen", "127.0.0.1:0", "--data"])
+            .args(["dev", "--json", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--data"])
             .arg(folder)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

@@ -71,7 +71,6 @@ impl Http {
     }
 
     /// A request that is not sent yet.
-    #[must_use]
     pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
         let request = self.client.request(method, format!("{}{path}", self.base));
         self.headers.iter().fold(request, |request, (name, value)| request.header(*name, value))
