@@ -182,7 +182,7 @@ fn a_message_that_does_not_fit_leaves_the_output_as_it_was() {
         previous: 0,
         time_left_ns: None,
         acknowledged: Acknowledged::default(),
-        body: RequestBody::PutClass { class: "Large".into(), module },
+        body: RequestBody::PutClass { class: "Large".into(), module, replace: None },
     });
     let mut output = encoded(&call());
     let before = output.clone();

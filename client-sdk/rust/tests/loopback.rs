@@ -220,7 +220,7 @@ async fn a_missing_class_is_shipped_through_another_session_unseen_by_the_caller
         }
         peer.open(8).await;
         let module = Bytes::from_static(b"code");
-        let put = RequestBody::PutClass { class: class(), module };
+        let put = RequestBody::PutClass { class: class(), module, replace: None };
         assert_eq!(peer.request().await, (8, 1, put));
         peer.reply(8, 1, "").await;
         for (number, call) in (2..=3).zip(calls) {

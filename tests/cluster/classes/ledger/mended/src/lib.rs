@@ -6,7 +6,6 @@ use gesmas_sdk::prelude::*;
 #[class]
 pub struct Ledger {
     total: Value<u64>,
-    open: Semaphore,
 }
 
 #[methods]
