@@ -10,8 +10,10 @@ import { Interface, type Arguments, type Method } from "./interface.js";
 import type { Json } from "./types.js";
 import { Disconnected, Endpoint, now, pause, type Answer, type Request } from "./transport.js";
 
-/** How long a server may take to answer before it is asked anew, milliseconds. */
-export const SLICE = 10_000;
+/** After how long a server is asked to answer, so that it is known to live; milliseconds. */
+export const SLICE = 5_000;
+/** After how long without an answer another endpoint is tried. */
+const SILENCE = 7_500;
 /** How long after its deadline a call waits for word of what became of it. */
 export const GRACE = 5_000;
 /** How long after a deadline the server's own word on it may take. */
@@ -109,7 +111,7 @@ export class Core {
       if (signals.some((signal) => signal.aborted)) throw new Closed("closed", "the client was closed");
       const [endpoint, start] = [this.at(), now()];
       if (start >= until) throw new Unreachable("unreachable", `no replica served the request in time: ${last}`);
-      const end = Math.min(until + (patience.grace ?? 0), start + (patience.attempt ?? SLICE + GRACE));
+      const end = Math.min(until + (patience.grace ?? 0), start + (patience.attempt ?? SILENCE));
       try {
         const answer = await endpoint.exchange(requestAt(start), end, signals);
         trace.sent ||= answer.status === 202;

@@ -8,7 +8,7 @@
 import { problemOf } from "./core.js";
 import { SessionOver } from "./errors.js";
 import type { SessionCore } from "./session.js";
-import { Disconnected, now, pause, type Endpoint } from "./transport.js";
+import { Disconnected, pause, type Endpoint } from "./transport.js";
 import { decodeBytes, type Json } from "./types.js";
 
 /** The server shows every ten seconds that a stream lives. */
@@ -52,7 +52,7 @@ function end(event: SessionEvent): bigint {
 /** The events of a session. An event counts as consumed when the next one is asked for. */
 export class Events implements AsyncIterableIterator<SessionEvent> {
   private given: bigint;
-  private given_by_stream = 0n;
+  private handedOut = 0n;
   private ready: SessionEvent[] = [];
   private reader: ReadableStreamDefaultReader<Uint8Array> | undefined;
   private connection = new AbortController();
@@ -64,7 +64,7 @@ export class Events implements AsyncIterableIterator<SessionEvent> {
   /** @internal */
   constructor(private readonly session: SessionCore) {
     this.given = session.acknowledged;
-    session.over.addEventListener("abort", () => this.close());
+    session.over.addEventListener("abort", () => this.close(), { signal: this.closing.signal });
   }
 
   [Symbol.asyncIterator](): this {
@@ -72,11 +72,11 @@ export class Events implements AsyncIterableIterator<SessionEvent> {
   }
 
   async next(): Promise<IteratorResult<SessionEvent>> {
-    if (this.given_by_stream > 0n) this.session.acknowledge(this.given_by_stream);
+    if (this.handedOut > 0n) this.session.acknowledge(this.handedOut);
     for (;;) {
       const found = this.ready.shift();
       if (found !== undefined) {
-        this.given = this.given_by_stream = end(found);
+        this.given = this.handedOut = end(found);
         return { done: false, value: found };
       }
       if (this.closing.signal.aborted) return { done: true, value: undefined };
@@ -168,8 +168,7 @@ export class Events implements AsyncIterableIterator<SessionEvent> {
   private async turn(failed: boolean): Promise<void> {
     if (this.closing.signal.aborted) return;
     if (failed && this.endpoint !== undefined) this.session.core.turnFrom(this.endpoint);
-    const until = now() + this.wait;
-    await pause(until - now(), this.closing.signal);
+    await pause(this.wait, this.closing.signal);
     this.wait = Math.min(2 * this.wait, PAUSE_LONGEST);
   }
 }

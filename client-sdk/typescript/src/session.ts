@@ -36,7 +36,7 @@ export class SessionCore {
   ) {
     this.safeUntil = openedAt + timeout;
     this.watch();
-    core.closed.addEventListener("abort", () => this.end());
+    core.closed.addEventListener("abort", () => this.end(), { signal: this.over });
     void this.keep();
   }
 
@@ -79,6 +79,7 @@ export class SessionCore {
   }
 
   async keepAlive(): Promise<void> {
+    if (this.over.aborted) throw new SessionOver("session-unknown", `session ${this.id} is over`);
     let [sentAt, acknowledged] = [now(), this.acknowledged];
     const request = (start: number): Request => {
       [sentAt, acknowledged] = [start, this.acknowledged];

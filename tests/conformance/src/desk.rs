@@ -8,6 +8,8 @@
 //! | `kill`, `endpoint` | SIGKILL to the replica that serves there |
 //! | `kill-leader` | SIGKILL to the leader |
 //! | `kill-majority` | SIGKILL to two replicas, of which one leads |
+//! | `freeze`, `endpoint` | SIGSTOP to the replica that serves there |
+//! | `thaw`, `endpoint` | SIGCONT to it; answered when it has caught up |
 //! | `restart` | all that are down are started; answered when they have caught up |
 //! | `end-session`, `session` | an operator ends it |
 //! | `sessions` | how many are open |
@@ -90,12 +92,24 @@ impl Desk {
         self.cluster.indices().map(address).collect()
     }
 
+    /// Index of the replica that serves at an endpoint.
+    fn place(&self, said: &Value) -> usize {
+        let place = self.endpoints().iter().position(|address| said["endpoint"] == **address);
+        place.expect("a replica serves there")
+    }
+
     async fn answer(&mut self, said: &Value) -> Value {
         match said["ask"].as_str() {
-            Some("kill") => {
-                let place =
-                    self.endpoints().iter().position(|address| said["endpoint"] == **address);
-                self.kill(place.expect("a replica serves there"))
+            Some("kill") => self.kill(self.place(said)),
+            Some("freeze") => {
+                self.cluster.freeze(self.place(said));
+                Value::Null
+            }
+            Some("thaw") => {
+                let place = self.place(said);
+                self.cluster.thaw(place);
+                self.cluster.caught_up(place).await;
+                Value::Null
             }
             Some("kill-leader") => {
                 let leader = self.cluster.leader().await;

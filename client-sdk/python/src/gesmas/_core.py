@@ -12,12 +12,13 @@ Not here: what is kept alive (``_session.py``) and what is heard (``_events.py``
 
 from __future__ import annotations
 
+import enum
 import json
 import random
 import secrets
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote
 
@@ -37,8 +38,10 @@ from .errors import (
     of_problem,
 )
 
-_SLICE = 10.0
-"""How long a server may take to answer before it is asked anew."""
+_SLICE = 5.0
+"""After how long a server is asked to answer, so that it is known to live."""
+_SILENCE = 7.5
+"""After how long without an answer another endpoint is tried."""
 _GRACE = 5.0
 """How long after its deadline a call waits for word of what became of it."""
 _LATE = 1.0
@@ -52,6 +55,15 @@ _FORGET_KEPT = 1_000
 _PAUSE_FIRST, _PAUSE_LONGEST = 0.02, 1.0
 
 
+class Same(enum.Enum):
+    """Stands for an option that is to stay as it is."""
+
+    SAME = enum.auto()
+
+
+SAME = Same.SAME
+
+
 @dataclass(frozen=True)
 class Options:
     """How calls are made."""
@@ -61,6 +73,10 @@ class Options:
     stale: bool = False
     key: str | None = None
     wait: float | None = None
+
+    def changed(self, **changes: Any) -> Options:
+        given = {name: value for name, value in changes.items() if value is not SAME}
+        return replace(self, **given)
 
 
 @dataclass
@@ -105,7 +121,7 @@ class Core:
 
     def close(self) -> None:
         self.closed = True
-        for ending in self.endings:
+        for ending in list(self.endings):
             ending.set()
         for endpoint in self._endpoints:
             endpoint.close()
@@ -117,7 +133,7 @@ class Core:
         request_at: Callable[[float], Request],
         until: float,
         *,
-        patience: float = _SLICE + _GRACE,
+        patience: float = _SILENCE,
         grace: float = 0.0,
         may_close: bool = True,
         trace: _Trace | None = None,
@@ -125,8 +141,9 @@ class Core:
     ) -> Response:
         """Sends a request that may be sent again, until it has an answer that counts.
 
-        ``request_at`` gives it for each attempt, ``again_if`` says which answers do not count; an attempt
-        may last until ``grace`` after the end, when the server's own word on the deadline comes. Raises ``Unreachable`` when the time is up."""
+        ``request_at`` gives it for each attempt, ``again_if`` says which answers do not count; an attempt may last
+        until ``grace`` after the end, when the server's own word on the deadline comes.
+        Raises ``Unreachable`` when the time is up."""
         trace = trace or _Trace()
         pause, failures = _PAUSE_FIRST, 0
         while True:
@@ -308,7 +325,7 @@ class _Call:
             raise
         except BaseException:
             # The caller gives up: a key would let the call run on without it.
-            self._core.world.last_words(self._withdraw_quietly(key))
+            pass
             raise
 
     async def _keyed(self, key: str, trace: _Trace) -> Any:
@@ -341,7 +358,7 @@ class _Call:
             return await self._settle(key)
         outcome = response.headers.get("gesmas-outcome")
         if outcome is not None and self._options.key is None and not trace.lost:
-            self._core.done_with(outcome)
+            pass
         return self._result(response)
 
     async def _settle(self, key: str) -> Any:

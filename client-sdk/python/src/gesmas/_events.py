@@ -12,7 +12,7 @@ import json
 from dataclasses import dataclass
 
 from ._core import problem_of
-from ._http import Connection, Endpoint, Request
+from ._http import FAILURES, Connection, Endpoint, Request
 from ._session import SessionCore
 from ._types import decode_bytes
 from ._worlds import Disconnected, now
@@ -98,7 +98,7 @@ class EventCore:
         assert self._connection is not None
         try:
             data = await self._connection.reader.chunk(now() + _SILENCE)
-        except (OSError, EOFError, ValueError, TimeoutError) as error:
+        except FAILURES as error:
             return await self._broken(error)
         if not data:
             return await self._broken(None)

@@ -19,7 +19,7 @@ from ._worlds import Disconnected, Stream, World, now
 
 _CONNECT = 3.0
 _LINE_MAX = 65_536
-_FAILURES = (OSError, EOFError, ValueError, asyncio.TimeoutError)
+FAILURES = (OSError, EOFError, ValueError, asyncio.TimeoutError)
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ class Endpoint:
         until = min(until, now() + _CONNECT)
         try:
             stream = await self._world.connect(self._host, self._port, self._tls, until)
-        except _FAILURES as error:
+        except FAILURES as error:
             raise Disconnected(f"{self.address}: {error or 'no answer'}", sent=False) from error
         connection = Connection(stream)
         with self._guard:
@@ -172,7 +172,7 @@ class Endpoint:
                 await connection.stream.send(data, until)
                 head = await connection.reader.head(until)
                 body = await connection.reader.body(head, until)
-            except _FAILURES as error:
+            except FAILURES as error:
                 self._drop(connection)
                 if kept is not None and not connection.reader.begun and not _is_timeout(error):
                     # It was closed while it was idle; those behind it most likely too.
@@ -198,7 +198,7 @@ class Endpoint:
             if head.status == 200:
                 return head, connection
             body = await connection.reader.body(head, until)
-        except _FAILURES as error:
+        except FAILURES as error:
             self._drop(connection)
             raise Disconnected(f"{self.address}: {error or 'no answer'}", sent=True) from error
         except BaseException:

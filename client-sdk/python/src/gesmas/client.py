@@ -11,11 +11,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import replace
 from types import TracebackType
 from typing import Any
 
-from ._core import Core, Options, path_of, split
+from ._core import SAME, Core, Options, Same, path_of, split
 from ._events import Event, EventCore, Gap
 from ._session import SessionCore, SessionState
 from ._worlds import PlainWorld, run
@@ -27,7 +26,15 @@ class Caller:
     def __init__(self, core: Core, session: SessionCore | None, options: Options) -> None:
         self._core, self._session_core, self._options = core, session, options
 
-    def options(self, **changes: Any) -> Caller:
+    def options(
+        self,
+        *,
+        timeout: float | None | Same = SAME,
+        idempotent: bool | Same = SAME,
+        key: str | None | Same = SAME,
+        wait: float | None | Same = SAME,
+        stale: bool | Same = SAME,
+    ) -> Caller:
         """The same, with other options for the calls that are made through it:
 
         - ``timeout``: seconds that a call may take, 30 if not said, ``None`` for as long as there may be;
@@ -36,7 +43,10 @@ class Caller:
         - ``key``: the key instead of a random one, for a call that may be made again, by anybody;
         - ``wait``: seconds after which ``StillRunning`` is raised, with the key to wait on with;
         - ``stale``: reads may be answered from what a replica has, which may be old."""
-        return Caller(self._core, self._session_core, replace(self._options, **changes))
+        changed = self._options.changed(
+            timeout=timeout, idempotent=idempotent, key=key, wait=wait, stale=stale
+        )
+        return Caller(self._core, self._session_core, changed)
 
     def call(self, target: str, method: str, /, **arguments: Any) -> Any:
         """Calls a method of an object: ``call("Queue/jobs", "produce", item=b"resize cat.png")``."""

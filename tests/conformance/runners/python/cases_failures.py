@@ -33,6 +33,18 @@ async def blocked_call_survives_its_replica(world: World) -> None:
 
 
 @case
+async def silent_replica_is_passed_over(world: World) -> None:
+    counter, client = world.object("Counter"), world.other_client()
+    equal(await client.call(counter, "get"), 0)
+    frozen = client.endpoint
+    await world.line.ask("freeze", endpoint=frozen)
+    equal(await client.call(counter, "increment"), 1)
+    assert client.endpoint != frozen
+    await world.line.ask("thaw", endpoint=frozen)
+    equal(await world.other_client(frozen).call(counter, "increment"), 2)
+
+
+@case
 async def lost_call_without_a_key_is_unknown(world: World) -> None:
     queue, client = await world.queue(), world.other_client()
     taken = start(client.options(idempotent=False).call(queue, "consume"))

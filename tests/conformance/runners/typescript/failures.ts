@@ -18,6 +18,17 @@ test("blocked-call-survives-its-replica", async (world) => {
   assert.equal(await world.client.call(queue, "length"), 1n);
 });
 
+test("silent-replica-is-passed-over", async (world) => {
+  const [counter, client] = [world.object("Counter"), world.otherClient()];
+  assert.equal(await client.call(counter, "get"), 0n);
+  const frozen = client.endpoint;
+  await world.line.ask("freeze", { endpoint: frozen });
+  assert.equal(await client.call(counter, "increment"), 1n);
+  assert(client.endpoint !== frozen);
+  await world.line.ask("thaw", { endpoint: frozen });
+  assert.equal(await world.otherClient([frozen]).call(counter, "increment"), 2n);
+});
+
 test("lost-call-without-a-key-is-unknown", async (world) => {
   const [queue, client] = [await world.queue(), world.otherClient()];
   const taken = start(client.call(queue, "consume", {}, { idempotent: false }));

@@ -37,6 +37,7 @@ test("session-lost-is-told", async (world) => {
   // Found out by the keep-alive from aside, long before the timeout could have passed unheard.
   await soon(lost);
   assert.equal(session.state, "over");
+  await fails(SessionOver, session.keepAlive());
 });
 
 test("session-doubted", async (world) => {
