@@ -10,6 +10,9 @@ from gesmas import Duration, Record, Some, Time, Variant
 
 from support import World, case, equal, fails, soon, start
 
+ENDLESS = 600.0
+"""Longer than any case waits: a call that is gone earlier was cancelled."""
+
 
 @case
 async def values_numbers(world: World) -> None:
@@ -190,7 +193,7 @@ async def deadline_cancels(world: World) -> None:
 @case
 async def hang_up_cancels(world: World) -> None:
     queue, doomed = await world.queue(), world.other_client()
-    taken = start(doomed.options(idempotent=False).call(queue, "consume"))
+    taken = start(doomed.options(idempotent=False, timeout=ENDLESS).call(queue, "consume"))
     await world.blocked(queue, 1)
     if world.face.plain:
         await doomed.close()
@@ -205,7 +208,7 @@ async def hang_up_cancels(world: World) -> None:
 @case
 async def giving_up_cancels(world: World) -> None:
     queue, doomed = await world.queue(), world.other_client()
-    taken = start(doomed.call(queue, "consume"))
+    taken = start(doomed.options(timeout=ENDLESS).call(queue, "consume"))
     await world.blocked(queue, 1)
     await world.face.give_up(taken, doomed)
     await world.blocked(queue, 0)
@@ -216,7 +219,7 @@ async def giving_up_cancels(world: World) -> None:
 @case
 async def closing_cancels(world: World) -> None:
     queue, doomed = await world.queue(), world.other_client()
-    taken = [start(doomed.call(queue, "consume")) for _ in range(3)]
+    taken = [start(doomed.options(timeout=ENDLESS).call(queue, "consume")) for _ in range(3)]
     await world.blocked(queue, 3)
     await doomed.close()
     for call in taken:

@@ -23,6 +23,8 @@ import {
 import { bytes, fails, soon, start, test, text } from "./support.js";
 
 const WIDE = (1n << 64n) - 1n;
+/** Longer than any case waits: a call that is gone earlier was cancelled. */
+const ENDLESS = "10m";
 
 test("values-numbers", async (world) => {
   const echo = await world.echo();
@@ -191,7 +193,7 @@ for (const [name, idempotent] of [["hang-up-cancels", false], ["giving-up-cancel
   test(name, async (world) => {
     const queue = await world.queue();
     const [abort, reason] = [new AbortController(), new Error("given up")];
-    const taken = start(world.client.call(queue, "consume", {}, { idempotent, signal: abort.signal }));
+    const taken = start(world.client.call(queue, "consume", {}, { idempotent, signal: abort.signal, timeout: ENDLESS }));
     await world.blocked(queue, 1);
     abort.abort(reason);
     assert.equal(await soon(taken).catch((error: unknown) => error), reason);
@@ -203,7 +205,7 @@ for (const [name, idempotent] of [["hang-up-cancels", false], ["giving-up-cancel
 
 test("closing-cancels", async (world) => {
   const [queue, doomed] = [await world.queue(), world.otherClient()];
-  const taken = [1, 2, 3].map(() => start(doomed.call(queue, "consume")));
+  const taken = [1, 2, 3].map(() => start(doomed.call(queue, "consume", {}, { timeout: ENDLESS })));
   await world.blocked(queue, 3);
   await doomed.close();
   for (const call of taken) await fails(Closed, call);
