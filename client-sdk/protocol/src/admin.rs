@@ -341,9 +341,9 @@ pub struct InvocationSummary {
     pub object: String,
     /// Its method or handler.
     pub method: String,
-    /// The caller's session; none for a handler.
+    /// The session on whose behalf it runs; none for a handler, or a call on behalf of nobody.
     pub session: Option<u64>,
-    /// The number of its request; none for a handler.
+    /// The number of its request, in the session that sent it; none for a handler.
     pub request: Option<u64>,
     /// Where it is.
     pub state: InvocationState,

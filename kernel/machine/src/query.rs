@@ -112,6 +112,8 @@ pub struct InvocationView {
     pub id: InvocationId,
     /// Session and number of its request; none for a handler.
     pub request: Option<(SessionId, u64)>,
+    /// The session it runs under; none for a handler, or a call on behalf of nobody.
+    pub session: Option<SessionId>,
     /// Who called.
     pub principal: String,
     /// Its object.
@@ -328,6 +330,7 @@ impl<E> Machine<E> {
                     Origin::Request { session, number } => Some((session, number)),
                     Origin::Alarm(_) => None,
                 },
+                session: invocation.session,
                 principal: invocation.principal.as_ref().into(),
                 object: invocation.frame.object.clone(),
                 method: invocation.frame.method.clone(),

@@ -71,8 +71,7 @@ pub(super) fn answer(
                 view.id.0 > after
                     && class.as_deref().is_none_or(|class| view.object.class.as_str() == class)
                     && object.as_deref().is_none_or(|object| view.object.name.as_str() == object)
-                    && session
-                        .is_none_or(|id| view.request.is_some_and(|(session, _)| session.0 == id))
+                    && session.is_none_or(|id| view.session.is_some_and(|session| session.0 == id))
             };
             let all = machine.invocations(usize::MAX);
             let found: Vec<_> = all.iter().filter(wanted).take(limit + 1).collect();
@@ -193,7 +192,7 @@ fn invocation_summary(view: &InvocationView) -> protocol::InvocationSummary {
         class: view.object.class.to_string(),
         object: view.object.name.to_string(),
         method: view.method.to_string(),
-        session: view.request.map(|(session, _)| session.0),
+        session: view.session.map(|session| session.0),
         request: view.request.map(|(_, number)| number),
         state: protocol::InvocationState::Blocked {
             semaphore: view.semaphore.clone().into(),
