@@ -16,7 +16,7 @@ use prometheus_client::{
     registry::Registry,
 };
 
-use super::{Shared, problem::Problem};
+use super::{Shared, problem::Problem, watch::Times};
 use crate::failure::{Failure, exit::Exit};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,12 +25,17 @@ enum Kind {
     Counter,
     /// A state.
     Gauge,
+    /// How long the gateway's requests take.
+    Histogram,
 }
 
-use Kind::{Counter, Gauge};
+use Kind::{Counter, Gauge, Histogram};
 
-/// What the replica counts: its own name, kind, and meaning.
-const DESCRIBED: [(&str, Kind, &str); 40] = [
+/// The gateway's own metric.
+const TIMES: &str = "http_request_seconds";
+
+/// What the replica and its gateway count: their own name, kind, and meaning.
+const DESCRIBED: [(&str, Kind, &str); 41] = [
     ("agreed_step", Gauge, "Last step whose state a majority voted for alike"),
     ("batches", Counter, "Batches of the log that were applied"),
     ("blocked_invocations", Counter, "Calls that blocked at least once"),
@@ -40,6 +45,7 @@ const DESCRIBED: [(&str, Kind, &str); 40] = [
     ("connections", Gauge, "Connections of clients"),
     ("divergences", Counter, "Votes in which another replica's state differed"),
     ("duplicates", Counter, "Requests that came again"),
+    (TIMES, Histogram, "Time until a request over HTTP was answered, by method and route"),
     ("inputs", Counter, "Inputs that the driver took"),
     ("invocations", Counter, "Calls and handlers that were begun"),
     ("is_leader", Gauge, "Whether this replica leads"),
@@ -87,27 +93,30 @@ pub(super) async fn metrics(State(gateway): State<Shared>) -> Result<Response, P
         ("is_leader".into(), u64::from(status.leader == Some(status.replica))),
         ("peers_connected".into(), status.connected.len() as u64),
     ]);
-    let text = exposition(counts).map_err(|error| {
+    let text = exposition(counts, gateway.times.clone()).map_err(|error| {
         Failure::new(Exit::Failed, "metrics", format!("the metrics cannot be written: {error}"))
     })?;
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     Ok(([(header::CONTENT_TYPE, kind)], text).into_response())
 }
 
-fn exposition(counts: Vec<(String, u64)>) -> Result<String, std::fmt::Error> {
+fn exposition(counts: Vec<(String, u64)>, times: Times) -> Result<String, std::fmt::Error> {
     let mut registry = Registry::with_prefix("gesmas");
-    registry.register_collector(Box::new(Counts(counts)));
+    registry.register_collector(Box::new(Counts { counts, times }));
     let mut text = String::new();
     encode(&mut text, &registry)?;
     Ok(text)
 }
 
 #[derive(Debug)]
-struct Counts(Vec<(String, u64)>);
+struct Counts {
+    counts: Vec<(String, u64)>,
+    times: Times,
+}
 
 impl Collector for Counts {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
-        for (name, count) in &self.0 {
+        for (name, count) in &self.counts {
             let Some((_, kind, help)) = DESCRIBED.iter().find(|(known, ..)| known == name) else {
                 continue;
             };
@@ -122,15 +131,19 @@ impl Collector for Counts {
                     let one = encoder.encode_descriptor(name, help, None, metric.metric_type())?;
                     metric.encode(one)?;
                 }
+                Histogram => {}
             }
         }
-        Ok(())
+        let (_, _, help) =
+            DESCRIBED.iter().find(|(known, ..)| *known == TIMES).expect("it is described");
+        let kind = self.times.metric_type();
+        self.times.encode(encoder.encode_descriptor(TIMES, help, None, kind)?)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::watch::times, *};
 
     #[test]
     fn the_documentation_lists_the_metrics() {
@@ -139,6 +152,7 @@ mod tests {
             .map(|(name, kind, help)| match kind {
                 Counter => format!("| `gesmas_{name}_total` | counter | {help} |"),
                 Gauge => format!("| `gesmas_{name}` | gauge | {help} |"),
+                Histogram => format!("| `gesmas_{name}` | histogram | {help} |"),
             })
             .collect();
         let page = include_str!("../../../docs/metrics.md");
@@ -148,7 +162,7 @@ mod tests {
 
     #[test]
     fn counters_and_gauges_are_exposed_as_such() {
-        let text = exposition(vec![("steps".into(), 7), ("blocked_now".into(), 2)]);
+        let text = exposition(vec![("steps".into(), 7), ("blocked_now".into(), 2)], times());
         let text = text.expect("a string takes text");
         for line in ["# TYPE gesmas_steps counter", "gesmas_steps_total 7", "gesmas_blocked_now 2"]
         {

@@ -15,6 +15,7 @@
 
 mod admittance;
 mod calls;
+mod errors;
 mod events;
 mod health;
 mod interfaces;
@@ -27,6 +28,7 @@ mod operators;
 mod problem;
 mod requesters;
 mod sessions;
+mod watch;
 
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
@@ -38,8 +40,8 @@ use gesmas_client::{Client, ConnectError};
 use tokio::{net::TcpListener, task::JoinHandle};
 
 use self::{
-    admittance::Admittance, interfaces::Interfaces, keyed::KeyedRuns, lenders::Lenders,
-    requesters::Requesters,
+    admittance::Admittance, errors::Errors, interfaces::Interfaces, keyed::KeyedRuns,
+    lenders::Lenders, requesters::Requesters, watch::Times,
 };
 use crate::shell::HttpConfig;
 
@@ -72,6 +74,8 @@ pub(crate) struct Gateway {
     keyed: KeyedRuns,
     interfaces: Interfaces,
     admittance: Admittance,
+    errors: Errors,
+    times: Times,
     /// Where the replica's clients connect, for people.
     replica: SocketAddr,
 }
@@ -115,6 +119,8 @@ pub async fn start(config: &HttpConfig, replica: SocketAddr) -> Result<Server, G
         keyed: KeyedRuns::default(),
         interfaces: Interfaces::new(client.clone()),
         admittance: Admittance::new(config, address),
+        errors: Errors::default(),
+        times: watch::times(),
         client,
         replica,
     });
@@ -149,6 +155,7 @@ fn router(gateway: Shared) -> Router {
         .route("/invocations/{invocation}", delete(operators::kill_invocation))
         .route("/invocations/{invocation}/why", get(operators::why_blocked))
         .route("/cluster", get(operators::cluster))
+        .route("/errors", get(errors::list))
         .route("/openapi.json", get(openapi::document));
     Router::new()
         .nest("/v1", v1)
@@ -159,5 +166,6 @@ fn router(gateway: Shared) -> Router {
         .method_not_allowed_fallback(problem::method_not_allowed)
         .layer(axum::extract::DefaultBodyLimit::max(BODY_MAX))
         .layer(middleware::from_fn_with_state(gateway.clone(), admittance::check))
+        .layer(middleware::from_fn_with_state(gateway.clone(), watch::watch))
         .with_state(gateway)
 }

@@ -6,7 +6,8 @@
 //! ```
 //! `type` ends in the same stable word that the command line prints as `code`; `id` finds the details
 //! in the server's log; `advice` says what to do; `error` is the error of the class.
-//! Invariant: every answer that is no success has this form.
+//! Invariant: every answer that is no success has this form, and carries what the list of errors
+//! shows of it.
 
 use axum::{
     Json,
@@ -17,6 +18,7 @@ use axum::{
 use gesmas_client::{AdminFailure, CallFailure, OpenError};
 use serde_json::json;
 
+use super::errors::Told;
 use crate::failure::{Failure, exit::Exit};
 
 /// After how many seconds to come back when the cluster was not ready.
@@ -101,6 +103,7 @@ rejections!(BytesRejection, JsonRejection, PathRejection, QueryRejection);
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let Self { status, failure } = self;
+        let told = Told::of(&failure);
         let mut body = json!({
             "type": format!("urn:gesmas:{}", failure.code),
             "title": failure.code.replace('-', " "),
@@ -115,6 +118,7 @@ impl IntoResponse for Problem {
             body["error"] = *value;
         }
         let mut response = (status, Json(body)).into_response();
+        response.extensions_mut().insert(told);
         let headers = response.headers_mut();
         let kind = HeaderValue::from_static("application/problem+json");
         headers.insert(header::CONTENT_TYPE, kind);

@@ -86,6 +86,59 @@ async fn assert_metrics_are_described(cluster: &Cluster, http: &Http) {
         let exported = format!("# HELP gesmas_{name} ");
         assert!(text.contains(&exported), "{name} is not described");
     }
+    let labels = r#"method="POST",route="/v1/objects/{class}/{object}/{method}""#;
+    let timed = format!("gesmas_http_request_seconds_count{{{labels}}}");
+    assert!(text.contains(&timed), "calls are timed by route:\n{text}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn failures_are_listed() {
+    let cluster = Cluster::start().await;
+    let http = Http::new(cluster.http_address(0));
+    for path in ["/page/nothing.js", "/page/..%2fpage.rs"] {
+        let missing = http.send(Method::GET, path, Value::Null).await;
+        assert_eq!(missing.problem(), (404, "path-unknown"), "{path}");
+    }
+    for _ in 0..2 {
+        let unknown = http.call("Queue/none/consume", json!({ "secret": 1 })).await;
+        assert_eq!(unknown.problem().0, 400);
+    }
+    let errors = http.send(Method::GET, "/v1/errors", Value::Null).await;
+    let newest = &errors.body["errors"][0];
+    for (member, wanted) in [
+        ("path", json!("/v1/objects/Queue/none/consume")),
+        ("method", json!("POST")),
+        ("status", json!(400)),
+        ("code", json!("argument")),
+        ("count", json!("2")),
+        ("id", Value::Null),
+    ] {
+        assert_eq!(newest[member], wanted, "{member} of {errors:?}");
+    }
+    assert_eq!(errors.body["errors"].as_array().map(Vec::len), Some(3), "{errors:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_blocked_call_is_listed_with_the_session_it_is_made_for() {
+    let cluster = Cluster::start().await;
+    let http = Http::new(cluster.http_address(0));
+    make_queue(&http, "jobs").await;
+    let session = http.session("60s").await;
+    let taker = http.with("prefer", "wait=0").with("idempotency-key", "for-somebody");
+    let taker = taker.with("gesmas-session", &session);
+    assert_eq!(taker.call("Queue/jobs/consume", Value::Null).await.status, 202);
+    let nobody = http.with("prefer", "wait=0").with("idempotency-key", "for-nobody");
+    assert_eq!(nobody.call("Queue/jobs/consume", Value::Null).await.status, 202);
+    blocked(&http, "Queue", "jobs", 2).await;
+    let path = format!("/v1/invocations?session={session}");
+    let listed = http.send(Method::GET, &path, Value::Null).await;
+    let listed = listed.body["invocations"].as_array().expect("it is a list").clone();
+    assert_eq!(listed.len(), 1, "{listed:?}");
+    assert_eq!(listed[0]["session"], json!(session));
+    let all = http.send(Method::GET, "/v1/invocations?class=Queue", Value::Null).await;
+    let sessions = all.body["invocations"].as_array().expect("it is a list").iter();
+    let sessions: Vec<_> = sessions.map(|call| &call["session"]).collect();
+    assert_eq!(sessions, [&json!(session), &Value::Null], "one is made for nobody");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
