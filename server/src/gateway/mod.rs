@@ -25,6 +25,7 @@ mod metrics;
 mod objects;
 mod openapi;
 mod operators;
+mod page;
 mod problem;
 mod requesters;
 mod sessions;
@@ -162,6 +163,8 @@ fn router(gateway: Shared) -> Router {
         .route("/healthz", get(health::healthz))
         .route("/readyz", get(health::readyz))
         .route("/metrics", get(metrics::metrics))
+        .route("/", get(page::index))
+        .route("/page/{part}", get(page::part))
         .fallback(problem::not_found)
         .method_not_allowed_fallback(problem::method_not_allowed)
         .layer(axum::extract::DefaultBodyLimit::max(BODY_MAX))

@@ -92,9 +92,19 @@ async fn assert_metrics_are_described(cluster: &Cluster, http: &Http) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn failures_are_listed() {
+async fn the_page_is_sent_once_and_failures_are_listed() {
     let cluster = Cluster::start().await;
     let http = Http::new(cluster.http_address(0));
+    let page = http.request(Method::GET, "/").send().await.expect("it answers");
+    let headers = page.headers().clone();
+    assert_eq!(page.status(), 200);
+    assert_eq!(headers["cache-control"], "no-cache");
+    assert_eq!(headers["content-type"], "text/html; charset=utf-8");
+    let policy = headers["content-security-policy"].to_str().expect("it is a text");
+    assert!(policy.starts_with("default-src 'self';") && !policy.contains("unsafe"), "{policy}");
+    let tag = headers["etag"].to_str().expect("it is a text");
+    let again = http.with("if-none-match", tag).request(Method::GET, "/").send().await;
+    assert_eq!(again.expect("it answers").status(), 304);
     for path in ["/page/nothing.js", "/page/..%2fpage.rs"] {
         let missing = http.send(Method::GET, path, Value::Null).await;
         assert_eq!(missing.problem(), (404, "path-unknown"), "{path}");
