@@ -325,7 +325,7 @@ class _Call:
             raise
         except BaseException:
             # The caller gives up: a key would let the call run on without it.
-            pass
+            self._core.world.last_words(self._withdraw_quietly(key))
             raise
 
     async def _keyed(self, key: str, trace: _Trace) -> Any:
@@ -358,7 +358,7 @@ class _Call:
             return await self._settle(key)
         outcome = response.headers.get("gesmas-outcome")
         if outcome is not None and self._options.key is None and not trace.lost:
-            pass
+            self._core.done_with(outcome)
         return self._result(response)
 
     async def _settle(self, key: str) -> Any:
