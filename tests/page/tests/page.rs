@@ -88,6 +88,8 @@ async fn check_objects(browser: &Browser, stage: &Stage) {
     browser.open(&format!("{base}/#/objects/Queue/full")).await;
     let state = "table[aria-label='State']";
     browser.await_text(state, "<img src=x onerror=alert(1)>").await;
+    let semaphores = browser.texts("table[aria-label='Semaphores'] tbody tr").await;
+    assert!(semaphores.iter().any(|text| text.starts_with("free\t0")), "{semaphores:?}");
     assert_eq!(browser.texts("main img").await, [""; 0], "texts stay texts");
     browser.open(&format!("{base}/#/objects/Hostile/bad")).await;
     browser.await_text("table[aria-label='Timers and watches']", "alarm").await;

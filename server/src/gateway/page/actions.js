@@ -54,7 +54,7 @@ export function cancelCall(invocation, done) {
 export function closeSession(session, done) {
   ask({
     title: `Close session ${session.session}?`,
-    detail: `Its ${session.permits} permits go back, its blocked calls are cancelled, and its client (${session.principal}) finds it gone.`,
+    detail: `Its permits (${session.permits}) go back, its blocked calls are cancelled, and its client (${session.principal}) finds it gone.`,
     word: "Close the session",
     act: () => send("DELETE", path("sessions", session.session)),
     done,

@@ -158,7 +158,8 @@ function draw() {
     h(
       "div",
       { key: route.place, class: `view ${view.title.toLowerCase()}` },
-      problem && trouble(problem),
+      // That the replica does not answer is said once, by the banner.
+      problem && model.failures === 0 && trouble(problem),
       view.view(model, data, route),
     ),
   );

@@ -45,7 +45,7 @@ function one(model, { detail, sessions, classes }, name) {
   const facts = [
     detail.transient && "transient",
     row?.state.replaceAll("-", " "),
-    row && `${count(row.objects)} objects`,
+    row && `${count(row.objects)} ${row.objects === "1" ? "object" : "objects"}`,
   ];
   return [
     section(name, facts.filter(Boolean).join(", "), h("p", { class: "docs" }, prose(detail.docs))),
@@ -64,7 +64,7 @@ function one(model, { detail, sessions, classes }, name) {
       null,
       table(
         "Fields",
-        [["Field"], ["Kind"], ["Key"], ["Value"]],
+        [["Field"], ["Kind", "whole"], ["Key"], ["Value"]],
         detail.fields.map((field) => ({
           key: field.name,
           cells: [

@@ -62,7 +62,7 @@ function members({ cluster, history }) {
       ["Last stamp", mono(`${cluster.now.slice(11, 19)} UTC`, { title: cluster.now })],
       ["Newest snapshot", mono(bytes(history.latest("gesmas_snapshot_bytes") ?? 0))],
       ["Clients", mono(count(history.latest("gesmas_connections")))],
-      ["Cluster", mono(short(cluster.cluster), { title: cluster.cluster })],
+      ["Cluster", mono(short(cluster.cluster.replace(/^0+/, "")), { title: cluster.cluster })],
       ["Server", mono(cluster.server)],
     ]),
   );

@@ -22,7 +22,7 @@ export function errorTable(errors) {
     ["Time", "n"],
     ["Error"],
     ["Request", "wide"],
-    ["Id in the log", "wide"],
+    ["Id in the log", "whole wide"],
     ["Times", "n wide"],
   ];
   const rows = errors.map((error) => ({

@@ -137,7 +137,7 @@ function one(model, { shown, detail, sessions, calls }, name) {
   return h(
     "div",
     { class: "columns", key: name },
-    h("div", { class: "stack" }, shown ? parts(model, shown, calls, name) : absent(name)),
+    h("div", { class: "stack" }, shown ? parts(model, shown, { detail, calls, name }) : absent(name)),
     callForm(model, { detail, sessions, object: name.split("/")[1] }),
   );
 }
@@ -147,10 +147,15 @@ function absent(name) {
   return section(name, null, quiet(`This object is not there. ${how}`));
 }
 
-function parts(model, shown, calls, name) {
+function parts(model, shown, { detail, calls, name }) {
   const facts = `, ${bytes(shown.bytes)}, incarnation ${count(shown.incarnation)}`;
   return [
-    section(name, ["of ", klass(name.split("/")[0]), facts], semaphores(shown.semaphores), entries(shown)),
+    section(
+      name,
+      ["of ", klass(name.split("/")[0]), facts],
+      semaphores(shown.semaphores, detail.fields),
+      entries(shown),
+    ),
     calls.invocations.length > 0 && section("Blocked calls", null, callTable(calls.invocations, model)),
     shown.timers.length > 0 && section("Timers and watches", null, timers(shown.timers)),
     shown.faults.length > 0 && section("Faults", "of its handlers, oldest first", faults(shown.faults)),
@@ -173,8 +178,12 @@ function faults(list) {
   );
 }
 
-function semaphores(list) {
-  const rows = list.map((semaphore) => ({
+/** A semaphore without permits and waiters is not kept by the kernel; its field says that it is there. */
+function semaphores(kept, fields) {
+  const idle = fields
+    .filter(({ name, kind }) => kind === "semaphore" && !kept.some(({ path }) => path === name))
+    .map(({ name }) => ({ path: name, count: "0", owners: [], waiters: [] }));
+  const rows = [...kept, ...idle].map((semaphore) => ({
     key: semaphore.path,
     mark: semaphore.waiters.length > 0 ? "waits" : null,
     cells: [
