@@ -3,7 +3,13 @@
 //! Invariants: a question is asked again until its answer is the one that is waited for, never
 //! once after a pause; the browser is ended by the id that it names itself.
 
-use std::{fs, future::Future, path::PathBuf, time::Duration};
+use std::{
+    fs,
+    future::Future,
+    io,
+    path::PathBuf,
+    time::{Duration, Instant},
+};
 
 use gesmas_cluster_tests::wait;
 use rustix::process::{Pid, Signal, kill_process};
@@ -42,7 +48,7 @@ pub struct Browser {
     session: String,
     process: Option<Pid>,
     _driver: Driver,
-    _profile: TempDir,
+    profile: TempDir,
 }
 
 impl Browser {
@@ -81,7 +87,7 @@ impl Browser {
         let process = made["capabilities"]["goog:processID"].as_i64();
         let process = process.and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
         let session = format!("{base}/session/{id}");
-        let browser = Self { client, session, process, _driver: driver, _profile: profile };
+        let browser = Self { client, session, process, _driver: driver, profile };
         // Its first page is one of its own, of which the logs are to say nothing.
         browser.open("about:blank").await;
         browser.complaints().await;
@@ -300,6 +306,16 @@ impl Drop for Browser {
         if let Some(process) = self.process {
             // One that has ended by itself cannot be killed, and need not.
             let _ended = kill_process(process, Signal::KILL);
+        }
+        // Processes of the browser's own end after it, and write until they do.
+        let start = Instant::now();
+        while start.elapsed() < wait::PATIENCE {
+            match fs::remove_dir_all(self.profile.path()) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    std::thread::sleep(Duration::from_millis(10));
+                }
+                _ => break,
+            }
         }
     }
 }
