@@ -8,7 +8,7 @@ use std::path::Path;
 use gesmas_durability::{Golden, scripts::ALL};
 
 #[test]
-fn logs_and_images_of_version_1_go_on() {
+fn logs_and_images_of_this_version_go_on() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/abi1");
     for standard in &ALL {
         eprintln!("class {}:", standard.name);
