@@ -2,8 +2,8 @@
 //!
 //! `/healthz` does what users do: it writes, waits for a timer, and has one call wake another, all on
 //! the object `Queue/gesmas-health-N` of its replica. It says that the cluster serves through this
-//! replica. `/readyz` looks only: whether the replica knows a leader and is not far behind, so that
-//! a load balancer may send it clients.
+//! replica. `/readyz` looks only: whether it knows a leader, hears a majority and is not far behind,
+//! so that a load balancer may send it clients.
 //! Invariant: both answer within [`PATIENCE`].
 
 use std::time::Duration;
@@ -65,6 +65,11 @@ pub(super) async fn readyz(State(gateway): State<Shared>) -> Result<Response, Pr
     let Some(leader) = status.leader else {
         return Err(unready("the replica knows no leader"));
     };
+    // A leader that hears of nobody takes itself for one until the others have elected another.
+    let majority = status.members.len() / 2 + 1;
+    if status.connected.len() + 1 < majority {
+        return Err(unready("the replica is connected to no majority"));
+    }
     let behind = status.log_decided.saturating_sub(status.log_applied);
     if behind > BEHIND_MAX {
         return Err(unready(&format!("the replica has {behind} entries of its log to apply")));

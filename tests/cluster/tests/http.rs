@@ -220,6 +220,20 @@ async fn increments_with_keys_are_made_once_through_the_death_of_a_leader() {
     assert_eq!(count.result(), &(CLIENTS * EACH).to_string());
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_replica_without_a_majority_is_not_ready() {
+    let mut cluster = Cluster::start().await;
+    let leader = cluster.leader().await;
+    let http = Http::new(cluster.http_address(leader));
+    let ready = || async { http.send(Method::GET, "/readyz", Value::Null).await.status };
+    assert_eq!(ready().await, 200);
+    let others: Vec<_> = cluster.indices().filter(|index| *index != leader).collect();
+    others.iter().for_each(|index| cluster.kill(*index));
+    wait::until("that it is not ready", || async { ready().await == 503 }).await;
+    others.iter().for_each(|index| cluster.restart(*index));
+    wait::until("that it is ready again", || async { ready().await == 200 }).await;
+}
+
 /// Sends an increment until it has an outcome, through one replica after the other.
 async fn increment(all: &[Http], first: usize, key: &str) {
     let attempt = std::sync::atomic::AtomicUsize::new(first);
