@@ -12,7 +12,6 @@ use crate::{
     class::MethodKind,
     code::CodeHash,
     engine::{End, Engine},
-    execute::Segment,
     machine::Machine,
     names::{MethodName, ObjectName},
     outcome::{CallError, Forbidden, Trap},
@@ -62,23 +61,8 @@ impl<E: Engine> Machine<E> {
         caller: &Caller,
     ) -> Result<(), Trap> {
         let call = Call { object: name.clone(), method, signature: 0, arguments: Vec::new() };
-        let mut invocation = self.frame_of(caller.clone(), call);
-        let fuel = self.world.state.limits().fuel_per_segment;
-        let segment = Segment {
-            kind: MethodKind::Migrate,
-            savepoint: self.world.savepoint(),
-            grant: None,
-            activation: self.live.fresh(),
-            fuel,
-        };
-        let turn = self.start_body(&invocation, segment.activation, fuel);
-        match self.run_unblocking(&mut invocation, &segment, turn) {
-            End::Returned(_) => {
-                for permit in invocation.permits.into_iter().rev() {
-                    self.world.release(permit);
-                }
-                Ok(())
-            }
+        match self.run_within(MethodKind::Migrate, call, caller) {
+            End::Returned(_) => Ok(()),
             End::Failed(_) | End::Aborted(_) | End::Cancelled => Err(Trap::MigrateRefused),
             End::Continue { .. } => Err(Trap::Forbidden(Forbidden::ContinueHere)),
             End::Trapped(trap) => Err(trap),

@@ -108,24 +108,8 @@ impl<E: Engine> Machine<E> {
         caller: &Caller,
     ) -> Result<(), CallError> {
         let call = Call { object: name.clone(), method: init, signature: 0, arguments };
-        // `init` is no invocation of its own: it has no id that anything could refer to.
-        let mut invocation = self.frame_of(caller.clone(), call);
-        let fuel = self.world.state.limits().fuel_per_segment;
-        let segment = Segment {
-            kind: MethodKind::Init,
-            savepoint: self.world.savepoint(),
-            grant: None,
-            activation: self.live.fresh(),
-            fuel,
-        };
-        let turn = self.start_body(&invocation, segment.activation, fuel);
-        match self.run_unblocking(&mut invocation, &segment, turn) {
-            End::Returned(_) => {
-                for permit in invocation.permits.into_iter().rev() {
-                    self.world.release(permit);
-                }
-                Ok(())
-            }
+        match self.run_within(MethodKind::Init, call, caller) {
+            End::Returned(_) => Ok(()),
             End::Failed(error) | End::Aborted(error) => Err(CallError::InitRefused(error)),
             End::Cancelled => Err(CallError::InitRefused(Vec::new())),
             End::Continue { .. } => {
@@ -133,6 +117,28 @@ impl<E: Engine> Machine<E> {
             }
             End::Trapped(trap) => Err(CallError::InitFailed(trap)),
         }
+    }
+
+    /// Runs `init` or `migrate` in the segment of whoever needs it; one that returns gives back what
+    /// it owns. It is no invocation of its own: it has no id that anything could refer to.
+    pub(super) fn run_within(&mut self, kind: MethodKind, call: Call, caller: &Caller) -> End {
+        let mut invocation = self.frame_of(caller.clone(), call);
+        let fuel = self.world.state.limits().fuel_per_segment;
+        let segment = Segment {
+            kind,
+            savepoint: self.world.savepoint(),
+            grant: None,
+            activation: self.live.fresh(),
+            fuel,
+        };
+        let turn = self.start_body(&invocation, segment.activation, fuel);
+        let end = self.run_unblocking(&mut invocation, &segment, turn);
+        if let End::Returned(_) = end {
+            for permit in invocation.permits.into_iter().rev() {
+                self.world.release(permit);
+            }
+        }
+        end
     }
 
     /// Runs a body that may not block to its end.
