@@ -8,7 +8,9 @@
 //! ends by a time of its own is no part of a deadlock; neither is a semaphore of which a session
 //! owns a permit, since the session may give it back by any call to come; those are for operators
 //! to see. A deadline of a call ends a deadlock only by failing the call, so it does not count.
-//! Deliberately absent: permits that nobody owns. Anybody may give them.
+//! Deliberately absent: permits that nobody owns. Who waits for a semaphore of which nobody owns a
+//! permit may be granted one by anybody. Where a class lets calls own permits and also gives bare
+//! ones to the same semaphore, a call can be cancelled here that a later `V` would have granted.
 
 use std::collections::{BTreeSet, VecDeque};
 
