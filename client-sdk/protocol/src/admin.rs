@@ -1,6 +1,7 @@
-//! Questions of an operator, answered by the connected replica from what it has applied.
+//! Questions of an operator.
 //!
-//! They are not ordered and change nothing; their answers may lag behind other replicas.
+//! They are not ordered and change nothing. Those about the state are linearizable like reads, unless
+//! the asker takes what the connected replica has; those about the replica are answered by it at once.
 //! Invariant: every list is asked for with a limit and goes on after a place, so that no answer
 //! outgrows a frame.
 
@@ -89,6 +90,28 @@ pub enum AdminRequest {
     },
     /// All limits of the cluster.
     ListLimits,
+}
+
+impl AdminRequest {
+    /// Whether this asks for the state of the cluster, and not for something of the replica's own.
+    #[must_use]
+    pub const fn asks_for_state(&self) -> bool {
+        match self {
+            Self::ListClasses
+            | Self::ShowClass { .. }
+            | Self::GetClass { .. }
+            | Self::ListObjects { .. }
+            | Self::ShowObject { .. }
+            | Self::ListInvocations { .. }
+            | Self::ListSessions { .. }
+            | Self::TryClass { .. }
+            | Self::ListLimits => true,
+            Self::ClusterStatus
+            | Self::Counters
+            | Self::TakeSnapshot
+            | Self::SnapshotPiece { .. } => false,
+        }
+    }
 }
 
 /// An answer; which one belongs to which question shows in the names.

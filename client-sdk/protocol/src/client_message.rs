@@ -223,4 +223,7 @@ pub struct Admin {
     pub correlation: u64,
     /// The question.
     pub request: AdminRequest,
+    /// Whether the replica may answer from what it has, without asking the leader. Says nothing where
+    /// the question is not about the state.
+    pub stale: bool,
 }

@@ -88,10 +88,11 @@ messages!(
         8 => Acknowledge(Acknowledge),
         /// A read.
         9 => Read(Read),
-        /// A question of an operator.
-        10 => Admin(Admin),
+        // 10 was a question of an operator that was answered from what the replica had.
         /// An ordered request.
         11 => Request(Request),
+        /// A question of an operator.
+        12 => Admin(Admin),
     }
 );
 

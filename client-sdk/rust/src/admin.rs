@@ -1,6 +1,7 @@
 //! Questions of an operator.
 //!
-//! Answered by the connected replica from what it has applied; see the protocol.
+//! Answers about the state show everything that was acknowledged before the question, unless they are
+//! asked through [`Client::stale`]; the rest is the connected replica's own.
 
 use std::time::Duration;
 
@@ -42,7 +43,7 @@ impl Client {
     /// [`AdminFailure`] when there is no answer.
     pub async fn admin(&self, request: AdminRequest) -> Result<AdminReply, AdminFailure> {
         let (sender, answer) = oneshot::channel();
-        self.commands.send(Command::Admin { request, sender });
+        self.commands.send(Command::Admin { request, stale: self.stale, sender });
         match tokio::time::timeout(PATIENCE, answer).await {
             Ok(Ok(result)) => result,
             Ok(Err(_)) => Err(AdminFailure::Closed),

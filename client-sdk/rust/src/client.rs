@@ -29,6 +29,8 @@ pub struct Client {
     pub(crate) commands: Commands,
     state: watch::Receiver<LinkState>,
     sent: Arc<AtomicU64>,
+    /// Whether questions of operators take what the connected replica has.
+    pub(crate) stale: bool,
 }
 
 impl Client {
@@ -42,6 +44,13 @@ impl Client {
             patience: CONNECT_PATIENCE,
             classes: Vec::new(),
         }
+    }
+
+    /// The same client, whose questions of operators are answered from what the connected replica has.
+    /// That may be old; it needs no majority. Reads have [`Read::stale`](crate::Read::stale).
+    #[must_use]
+    pub fn stale(&self) -> Self {
+        Self { stale: true, ..self.clone() }
     }
 
     /// Says how to open a session; [`SessionBuilder::open`] opens it.
@@ -144,7 +153,8 @@ impl ClientBuilder {
         let Self { endpoints, token, name, patience, classes } = self;
         let sent = Arc::new(AtomicU64::new(0));
         let target = Target { endpoints, token, name, sent: sent.clone() };
-        let client = Client { commands: Commands(sender), state: state.clone(), sent };
+        let client =
+            Client { commands: Commands(sender), state: state.clone(), sent, stale: false };
         for (class, module) in classes {
             client.add_class(&class, module);
         }

@@ -117,6 +117,7 @@ pub(crate) enum Command {
     },
     Admin {
         request: AdminRequest,
+        stale: bool,
         sender: oneshot::Sender<Result<AdminReply, AdminFailure>>,
     },
     /// Ends the client; the sender is dropped when everything is written.

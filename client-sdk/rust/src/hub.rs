@@ -175,7 +175,7 @@ impl Hub {
             Command::Replay { session, after, queue } => self.replay(now, session, after, queue),
             Command::Close { session, leave, done } => self.close(session, leave, done),
             Command::AddClass { class, module } => self.shipping.register(class, module),
-            Command::Admin { request, sender } => self.ask(request, sender),
+            Command::Admin { request, stale, sender } => self.ask(request, stale, sender),
             Command::Shutdown { .. } => unreachable!("the driver takes this one itself"),
         }
     }
@@ -183,10 +183,11 @@ impl Hub {
     fn ask(
         &mut self,
         request: AdminRequest,
+        stale: bool,
         sender: oneshot::Sender<Result<AdminReply, AdminFailure>>,
     ) {
         let correlation = self.next_correlation();
-        let message = ClientMessage::Admin(Admin { correlation, request });
+        let message = ClientMessage::Admin(Admin { correlation, request, stale });
         if let Err(error) = message.append_to(&mut Vec::new()) {
             let error = AdminError::Invalid { message: error.to_string() };
             return drop(sender.send(Err(AdminFailure::Answered(error))));

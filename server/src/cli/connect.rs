@@ -44,6 +44,12 @@ impl Context {
         connect(self.target.endpoints.clone(), PATIENCE).await
     }
 
+    /// A client that is connected, whose answers are as fresh as is wanted.
+    pub(super) async fn ask(&self, freshness: Freshness) -> Result<Client, Failure> {
+        let client = self.connect().await?;
+        Ok(if freshness.stale { client.stale() } else { client })
+    }
+
     /// A client and a session of its own.
     pub(super) async fn open(&self) -> Result<Link, Failure> {
         let client = self.connect().await?;
@@ -106,6 +112,14 @@ impl From<WaitFailure> for Failure {
             WaitFailure::Interrupted => Self::interrupted("interrupted; the call was cancelled"),
         }
     }
+}
+
+/// Whether answers show everything that was acknowledged before they were asked for.
+#[derive(Clone, Copy, Debug, Args)]
+pub(super) struct Freshness {
+    /// Takes what the replica has, which may be old, and which needs no majority.
+    #[arg(long)]
+    stale: bool,
 }
 
 /// How much of a list is wanted.

@@ -5,7 +5,7 @@ use gesmas_client::{InvocationFilter, protocol::InvocationSummary};
 use serde_json::json;
 
 use super::{
-    connect::{Context, Limit},
+    connect::{Context, Freshness, Limit},
     failure::Failure,
     names::Selection,
     output::Table,
@@ -46,6 +46,8 @@ struct LsArgs {
     session: Option<u64>,
     #[command(flatten)]
     limit: Limit,
+    #[command(flatten)]
+    freshness: Freshness,
 }
 
 pub(super) async fn run(args: InvocationArgs, context: &Context) -> Result<(), Failure> {
@@ -65,7 +67,7 @@ pub(super) async fn run(args: InvocationArgs, context: &Context) -> Result<(), F
 }
 
 async fn list(args: LsArgs, context: &Context) -> Result<(), Failure> {
-    let client = context.connect().await?;
+    let client = context.ask(args.freshness).await?;
     let (class, object) = match args.selection {
         Some(selection) => (Some(selection.class), selection.object),
         None => (None, None),

@@ -3,7 +3,10 @@
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use super::{connect::Context, output::Table};
+use super::{
+    connect::{Context, Freshness},
+    output::Table,
+};
 use crate::failure::Failure;
 
 /// `gesmas limits`.
@@ -17,7 +20,10 @@ pub(crate) struct LimitsArgs {
 enum LimitsCommand {
     /// Lists all limits, with the range in which each can be set.
     #[command(after_help = "Example:\n  gesmas limits show --json")]
-    Show,
+    Show {
+        #[command(flatten)]
+        freshness: Freshness,
+    },
     /// Changes one, for the whole cluster and from now on.
     #[command(after_help = "Examples:
   gesmas limits set value_bytes 4194304
@@ -35,7 +41,7 @@ bytes, and nanoseconds for session_timeout; all others are counts.")]
 
 pub(super) async fn run(args: LimitsArgs, context: &Context) -> Result<(), Failure> {
     match args.command {
-        LimitsCommand::Show => show(context).await,
+        LimitsCommand::Show { freshness } => show(freshness, context).await,
         LimitsCommand::Set { name, value } => {
             let link = context.open().await?;
             let set = link.session.set_limit(&name, value);
@@ -47,8 +53,8 @@ pub(super) async fn run(args: LimitsArgs, context: &Context) -> Result<(), Failu
     }
 }
 
-async fn show(context: &Context) -> Result<(), Failure> {
-    let client = context.connect().await?;
+async fn show(freshness: Freshness, context: &Context) -> Result<(), Failure> {
+    let client = context.ask(freshness).await?;
     let mut table = Table::new(&["LIMIT", "VALUE", "LEAST", "GREATEST"]);
     let mut values = Vec::new();
     for limit in client.limits().await? {

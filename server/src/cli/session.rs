@@ -5,7 +5,7 @@ use gesmas_client::protocol::SessionSummary;
 use serde_json::json;
 
 use super::{
-    connect::{Context, Limit},
+    connect::{Context, Freshness, Limit},
     failure::Failure,
     output::Table,
 };
@@ -25,6 +25,8 @@ enum SessionCommand {
     Ls {
         #[command(flatten)]
         limit: Limit,
+        #[command(flatten)]
+        freshness: Freshness,
     },
     /// Ends sessions: their blocked calls are cancelled, their permits given back.
     #[command(after_help = "Example:\n  gesmas session kill 17")]
@@ -37,7 +39,7 @@ enum SessionCommand {
 
 pub(super) async fn run(args: SessionArgs, context: &Context) -> Result<(), Failure> {
     match args.command {
-        SessionCommand::Ls { limit } => list(limit, context).await,
+        SessionCommand::Ls { limit, freshness } => list(limit, freshness, context).await,
         SessionCommand::Kill { sessions } => {
             for session in sessions {
                 let link = context.open().await?;
@@ -51,8 +53,8 @@ pub(super) async fn run(args: SessionArgs, context: &Context) -> Result<(), Fail
     }
 }
 
-async fn list(limit: Limit, context: &Context) -> Result<(), Failure> {
-    let client = context.connect().await?;
+async fn list(limit: Limit, freshness: Freshness, context: &Context) -> Result<(), Failure> {
+    let client = context.ask(freshness).await?;
     let page = limit.gather(async |last: Option<&SessionSummary>, limit| {
         client.list_sessions(last.map_or(0, |last| last.session), limit).await
     });

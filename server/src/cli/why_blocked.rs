@@ -5,7 +5,10 @@ use std::{fmt::Write as _, str::FromStr};
 use clap::Args;
 use gesmas_client::{InvocationFilter, protocol::InvocationState};
 
-use super::{connect::Context, names::ObjectPath};
+use super::{
+    connect::{Context, Freshness},
+    names::ObjectPath,
+};
 use crate::{
     failure::{Failure, exit::Exit},
     json::format_time,
@@ -31,6 +34,8 @@ pub(crate) struct WhyBlockedArgs {
     /// The call, as `gesmas invocation ls` shows it; or an object, for the first that waits there.
     #[arg(value_name = "ID|CLASS/NAME")]
     what: Subject,
+    #[command(flatten)]
+    freshness: Freshness,
 }
 
 /// What is asked about.
@@ -52,7 +57,7 @@ impl FromStr for Subject {
 }
 
 pub(super) async fn run(args: &WhyBlockedArgs, context: &Context) -> Result<(), Failure> {
-    let client = context.connect().await?;
+    let client = context.ask(args.freshness).await?;
     let first = match &args.what {
         Subject::Invocation(id) => *id,
         Subject::Object(path) => {

@@ -161,9 +161,10 @@ impl From<AdminFailure> for Failure {
             },
             AdminFailure::OtherAnswer => Self::new(Exit::Failed, "other-answer", message)
                 .advise("client and server are of different versions: see `gesmas --version`"),
-            AdminFailure::TimedOut | AdminFailure::Closed => {
-                Self::new(Exit::Unreachable, "unreachable", message)
-            }
+            AdminFailure::TimedOut => Self::new(Exit::Unreachable, "unreachable", message).advise(
+                "`gesmas cluster status` shows whether there is a leader; a stale answer needs none",
+            ),
+            AdminFailure::Closed => Self::new(Exit::Unreachable, "unreachable", message),
         }
     }
 }

@@ -35,6 +35,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     Gateway, Shared,
+    consistency::is_stale,
     keyed::{self, KEY_MAX, Keyed, KeyedFailure, Outcome},
     lenders::Lender,
     problem::Problem,
@@ -123,15 +124,7 @@ impl Options {
             None => DEADLINE,
             Some(text) => parse_duration("Gesmas-Deadline", text)?,
         };
-        let stale = match text(headers, "gesmas-consistency")? {
-            None | Some("linearizable") => false,
-            Some("stale") => true,
-            Some(other) => {
-                let message =
-                    format!("Gesmas-Consistency is \"linearizable\" or \"stale\", not {other:?}");
-                return Err(Problem::bad("header", message));
-            }
-        };
+        let stale = is_stale(headers)?;
         let key = key(headers)?;
         let cancel = match text(headers, "gesmas-cancel")? {
             None | Some("false") => false,

@@ -15,6 +15,7 @@
 
 mod admittance;
 mod calls;
+mod consistency;
 mod errors;
 mod events;
 mod health;

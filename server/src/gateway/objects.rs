@@ -10,11 +10,13 @@ use axum::{
     http::StatusCode,
 };
 use gesmas_abi::interface::{Interface, Method, MethodKind, TypeOwned};
+use gesmas_client::Client;
 use serde_json::{Value, json};
 
 use super::{
-    Gateway, Shared,
+    Shared,
     calls::{body_arguments, check_name},
+    consistency::Asker,
     operators::{Slice, texts},
     problem::Problem,
 };
@@ -28,23 +30,23 @@ type ObjectPath = Path<(String, String)>;
 
 /// `GET /v1/objects`: all of them, by class and name.
 pub(super) async fn list(
-    State(gateway): State<Shared>,
+    Asker(client): Asker,
     slice: Result<Query<Slice>, QueryRejection>,
 ) -> Result<Json<Value>, Problem> {
-    list_some(&gateway, None, &slice?.0).await
+    list_some(&client, None, &slice?.0).await
 }
 
 /// `GET /v1/objects/CLASS`: those of a class.
 pub(super) async fn list_of_class(
-    State(gateway): State<Shared>,
+    Asker(client): Asker,
     path: Result<Path<String>, PathRejection>,
     slice: Result<Query<Slice>, QueryRejection>,
 ) -> Result<Json<Value>, Problem> {
-    list_some(&gateway, Some(path?.0), &slice?.0).await
+    list_some(&client, Some(path?.0), &slice?.0).await
 }
 
 async fn list_some(
-    gateway: &Gateway,
+    client: &Client,
     class: Option<String>,
     slice: &Slice,
 ) -> Result<Json<Value>, Problem> {
@@ -55,7 +57,7 @@ async fn list_some(
             None => return Err(Problem::bad("after", "a list goes on after CLASS/OBJECT")),
         },
     };
-    let page = gateway.client.list_objects(class, after, slice.limit()).await?;
+    let page = client.list_objects(class, after, slice.limit()).await?;
     let rows: Vec<_> = page.items.iter().map(view::object::row).map(texts).collect();
     Ok(Json(json!({ "objects": rows, "more": page.more })))
 }
@@ -63,12 +65,13 @@ async fn list_some(
 /// `GET /v1/objects/CLASS/OBJECT`: its state, semaphores, timers and faults.
 pub(super) async fn show(
     State(gateway): State<Shared>,
+    Asker(client): Asker,
     path: Result<ObjectPath, PathRejection>,
     slice: Result<Query<Slice>, QueryRejection>,
 ) -> Result<Json<Value>, Problem> {
     let Path((class, object)) = path?;
     check_name(&class, &object)?;
-    let detail = gateway.client.show_object(&class, &object, slice?.0.limit()).await?;
+    let detail = client.show_object(&class, &object, slice?.0.limit()).await?;
     let interface = gateway.interfaces.of(&class).await?;
     let files = state::files(&interface, &detail, Integers::Texts);
     Ok(Json(texts(as_json(&detail, &files))))

@@ -13,7 +13,7 @@ use gesmas_client::{InvocationFilter, protocol::Replace};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Shared, problem::Problem};
+use super::{Shared, consistency::Asker, problem::Problem};
 use crate::{interface, view};
 
 /// Rows of a list that names no limit.
@@ -70,8 +70,8 @@ pub(super) fn texts(value: Value) -> Value {
 }
 
 /// `GET /v1/classes`: those that are loaded, and the standard ones that a call would load.
-pub(super) async fn classes(State(gateway): State<Shared>) -> Result<Json<Value>, Problem> {
-    let classes = gateway.client.list_classes().await?;
+pub(super) async fn classes(Asker(client): Asker) -> Result<Json<Value>, Problem> {
+    let classes = client.list_classes().await?;
     let rows = view::class::rows(&classes);
     let rows: Vec<_> = rows.iter().map(|row| texts(row.as_json())).collect();
     Ok(Json(json!({ "classes": rows })))
@@ -133,24 +133,24 @@ pub(super) async fn remove_class(
 
 /// `GET /v1/invocations`: calls that are blocked.
 pub(super) async fn invocations(
-    State(gateway): State<Shared>,
+    Asker(client): Asker,
     slice: Result<Query<Slice>, QueryRejection>,
 ) -> Result<Json<Value>, Problem> {
     let slice = slice?.0;
     let (after, limit) = (slice.after_number()?, slice.limit());
     let Slice { class, object, session, .. } = slice;
     let filter = InvocationFilter { class, object, session };
-    let page = gateway.client.list_invocations(filter, after, limit).await?;
+    let page = client.list_invocations(filter, after, limit).await?;
     let rows: Vec<_> = page.items.iter().map(view::invocation::as_json).map(texts).collect();
     Ok(Json(json!({ "invocations": rows, "more": page.more })))
 }
 
 /// `GET /v1/invocations/ID/why`: what it waits for, and who could let it go on.
 pub(super) async fn why_blocked(
-    State(gateway): State<Shared>,
+    Asker(client): Asker,
     path: Result<Path<u64>, PathRejection>,
 ) -> Result<Json<Value>, Problem> {
-    let chain = view::chain::Chain::of(&gateway.client, path?.0).await?;
+    let chain = view::chain::Chain::of(&client, path?.0).await?;
     Ok(Json(texts(chain.as_json())))
 }
 

@@ -16,13 +16,14 @@ use axum::{
     http::{HeaderMap, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
-use gesmas_client::protocol::SessionSummary;
+use gesmas_client::{Client, protocol::SessionSummary};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
-    Gateway, Shared,
+    Shared,
     calls::{self, parse_duration, parse_session},
+    consistency::Asker,
     keyed::session_nonce,
     operators::{Slice, texts},
     problem::Problem,
@@ -143,30 +144,30 @@ pub(super) async fn close(
     }
 }
 
-async fn summary(gateway: &Gateway, session: u64) -> Result<SessionSummary, Problem> {
+async fn summary(client: &Client, session: u64) -> Result<SessionSummary, Problem> {
     let before = session.checked_sub(1).ok_or_else(|| unknown(session))?;
-    let page = gateway.client.list_sessions(before, 1).await?;
+    let page = client.list_sessions(before, 1).await?;
     let found = page.items.into_iter().next().filter(|found| found.session == session);
     found.ok_or_else(|| unknown(session))
 }
 
 /// `GET /v1/sessions/ID`: what the replica knows of it.
 pub(super) async fn show(
-    State(gateway): State<Shared>,
+    Asker(client): Asker,
     path: Result<Path<String>, PathRejection>,
 ) -> Result<Json<Value>, Problem> {
     let session = parse_session(&path?.0)?;
-    let summary = summary(&gateway, session).await?;
+    let summary = summary(&client, session).await?;
     Ok(Json(texts(view::session::as_json(&summary))))
 }
 
 /// `GET /v1/sessions`: those that are open.
 pub(super) async fn list(
-    State(gateway): State<Shared>,
+    Asker(client): Asker,
     slice: Result<Query<Slice>, QueryRejection>,
 ) -> Result<Json<Value>, Problem> {
     let slice = slice?.0;
-    let page = gateway.client.list_sessions(slice.after_number()?, slice.limit()).await?;
+    let page = client.list_sessions(slice.after_number()?, slice.limit()).await?;
     let rows: Vec<_> = page.items.iter().map(view::session::as_json).map(texts).collect();
     Ok(Json(json!({ "sessions": rows, "more": page.more })))
 }

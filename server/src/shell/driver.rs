@@ -63,6 +63,8 @@ pub(super) enum Waiting {
     Session { connection: ConnectionId, session: SessionId },
     /// That the leader has heard of a session, whose client asked under this correlation.
     Alive { connection: ConnectionId, session: SessionId, correlation: u64 },
+    /// A question of an operator about the state.
+    Question { connection: ConnectionId, correlation: u64, request: protocol::AdminRequest },
     /// A piece of a snapshot, under the client's correlation.
     Piece { connection: ConnectionId, correlation: u64 },
 }
@@ -303,6 +305,7 @@ impl Driver {
                 Waiting::Read { connection: at, .. }
                 | Waiting::Session { connection: at, .. }
                 | Waiting::Alive { connection: at, .. }
+                | Waiting::Question { connection: at, .. }
                 | Waiting::Piece { connection: at, .. } => *at == connection,
             })
             .map(|(id, _)| *id)
@@ -314,8 +317,9 @@ impl Driver {
     }
 
     fn client_message(&mut self, connection: ConnectionId, message: ClientMessage) {
-        if self.replica.turns_away() && !matches!(message, ClientMessage::Admin(_)) {
-            let reason = if self.replica.has_diverged() { DIVERGED } else { DISK_FULL };
+        if let Some(reason) = self.turned_away()
+            && !matches!(message, ClientMessage::Admin(_))
+        {
             return self.router.send_away(connection, reason);
         }
         match message {
@@ -341,6 +345,12 @@ impl Driver {
             ClientMessage::Read(read) => self.read(connection, read),
             ClientMessage::Admin(admin) => self.admin(connection, admin),
         }
+    }
+
+    /// Why clients must go elsewhere, if they must.
+    pub(super) fn turned_away(&self) -> Option<&'static str> {
+        let reason = if self.replica.has_diverged() { DIVERGED } else { DISK_FULL };
+        self.replica.turns_away().then_some(reason)
     }
 
     pub(super) fn next_read(&mut self) -> ReadId {

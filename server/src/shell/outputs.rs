@@ -27,6 +27,9 @@ impl Driver {
                     Some(Waiting::Alive { connection, session, correlation }) => {
                         self.alive(connection, session, correlation);
                     }
+                    Some(Waiting::Question { connection, correlation, request }) => {
+                        self.answer_question(connection, correlation, request);
+                    }
                     Some(Waiting::Read { .. } | Waiting::Piece { .. }) | None => {}
                 },
             }

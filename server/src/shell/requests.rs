@@ -107,7 +107,32 @@ impl Driver {
             self.waiting.insert(id, Waiting::Piece { connection, correlation });
             return self.replica.read_piece(id, index, offset);
         }
-        if let protocol::AdminRequest::TryClass { class, module, replace } = admin.request {
+        if admin.stale || !admin.request.asks_for_state() {
+            return self.answer_question(connection, correlation, admin.request);
+        }
+        let id = self.next_read();
+        let question = Question { read: None, seen: Step(0), stale: false, alive: None };
+        if self.replica.handle_read(id, question).is_ok() {
+            let request = admin.request;
+            self.waiting.insert(id, Waiting::Question { connection, correlation, request });
+        } else {
+            let message = self.turned_away().unwrap_or("the replica has too much to do").into();
+            self.answer(
+                connection,
+                correlation,
+                Err(protocol::AdminError::Unavailable { message }),
+            );
+        }
+    }
+
+    /// Answers from the state as it is here now.
+    pub(super) fn answer_question(
+        &mut self,
+        connection: ConnectionId,
+        correlation: u64,
+        request: protocol::AdminRequest,
+    ) {
+        if let protocol::AdminRequest::TryClass { class, module, replace } = request {
             let begun = self.begin_trial(connection, correlation, &class, &module, replace);
             return match begun {
                 Ok(()) => {}
@@ -116,7 +141,7 @@ impl Driver {
         }
         let counts = self.counts();
         let connected = self.connected_peers();
-        let result = admin::answer(&mut self.replica, admin.request, connected, &counts);
+        let result = admin::answer(&mut self.replica, request, connected, &counts);
         self.answer(connection, correlation, result);
     }
 

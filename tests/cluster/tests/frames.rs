@@ -116,7 +116,7 @@ async fn a_client_that_never_reads_is_cut_off_alone() {
     let mut bytes = Vec::new();
     for correlation in 0..6_000 {
         let request = AdminRequest::GetClass { class: "Queue".into() };
-        bytes.extend(bytes_of(Admin { correlation, request }));
+        bytes.extend(bytes_of(Admin { correlation, request, stale: false }));
     }
     wire.send_bytes(&bytes).await;
     wait::until("that it is cut off", || async {

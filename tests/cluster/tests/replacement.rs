@@ -92,9 +92,7 @@ async fn a_new_layout_waits_or_cancels_and_a_failed_migration_is_mended() {
     let refused = refused.expect_err("calls are blocked");
     assert_eq!(refused.code(), "class-pinned", "{refused}");
     let cancelling = Replace { cancel_pinned: true };
-    let leader = cluster.leader().await;
-    cluster.caught_up(leader).await;
-    let client = cluster.client_of(leader).await;
+    let client = cluster.client().await;
     let module = Ledger::Wide.class().module;
     let trial = client.try_class("Ledger", module.into(), cancelling).await.expect("it is tried");
     assert_eq!((trial.refusal, trial.migrated, trial.more), (None, 2, false));
@@ -129,7 +127,6 @@ async fn a_new_layout_waits_or_cancels_and_a_failed_migration_is_mended() {
     }
     session.remove_class("Ledger").await.expect("nothing needs it");
     for index in cluster.indices() {
-        cluster.caught_up(index).await;
         let shown = cluster.client_of(index).await.show_class("Ledger").await;
         assert!(shown.is_err(), "it is gone");
     }

@@ -9,7 +9,11 @@ use gesmas_client::{
 };
 use serde_json::json;
 
-use crate::cli::{connect::Context, failure::Failure, names};
+use crate::cli::{
+    connect::{Context, Freshness},
+    failure::Failure,
+    names,
+};
 
 /// `gesmas class get`.
 #[derive(Debug, Args)]
@@ -21,10 +25,12 @@ pub(crate) struct GetArgs {
     /// Where the module goes; NAME.wasm in the current folder if not said.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    #[command(flatten)]
+    freshness: Freshness,
 }
 
 pub(super) async fn run(args: GetArgs, context: &Context) -> Result<(), Failure> {
-    let client = context.connect().await?;
+    let client = context.ask(args.freshness).await?;
     let class = args.name;
     let module = match client.get_class(&class).await {
         Err(AdminFailure::Answered(error @ AdminError::ClassUnknown { .. })) => {

@@ -33,8 +33,7 @@ enum ClassCommand {
     /// Saves the module of a class.
     Get(get::GetArgs),
     /// Lists classes.
-    #[command(after_help = "Example:\n  gesmas class ls --json")]
-    Ls,
+    Ls(ls::LsArgs),
     /// Shows the interface of a class as documentation.
     Show(show::ShowArgs),
 }
@@ -46,7 +45,7 @@ pub(super) async fn run(args: ClassArgs, context: &Context) -> Result<(), Failur
         ClassCommand::Put(args) => put::run(&args, context).await,
         ClassCommand::Rm(args) => rm::run(args, context).await,
         ClassCommand::Get(args) => get::run(args, context).await,
-        ClassCommand::Ls => ls::run(context).await,
+        ClassCommand::Ls(args) => ls::run(&args, context).await,
         ClassCommand::Show(args) => show::run(&args, context).await,
     }
 }

@@ -12,7 +12,11 @@ use gesmas_client::{
 };
 
 use crate::{
-    cli::{connect::Context, failure::Failure, interface, names},
+    cli::{
+        connect::{Context, Freshness},
+        failure::Failure,
+        interface, names,
+    },
     json::{signature, type_name},
 };
 
@@ -28,10 +32,12 @@ pub(crate) struct ShowArgs {
     /// The class.
     #[arg(value_parser = names::class)]
     name: String,
+    #[command(flatten)]
+    freshness: Freshness,
 }
 
 pub(super) async fn run(args: &ShowArgs, context: &Context) -> Result<(), Failure> {
-    let client = context.connect().await?;
+    let client = context.ask(args.freshness).await?;
     let interface = interface::of_class(&client, &args.name).await?;
     let value = interface::file::write(&interface);
     let detail = match client.show_class(&args.name).await {

@@ -5,7 +5,7 @@ use gesmas_client::protocol::ObjectSummary;
 
 use crate::{
     cli::{
-        connect::{Context, Limit},
+        connect::{Context, Freshness, Limit},
         names,
         output::Table,
     },
@@ -22,10 +22,12 @@ pub(crate) struct LsArgs {
     class: Option<String>,
     #[command(flatten)]
     limit: Limit,
+    #[command(flatten)]
+    freshness: Freshness,
 }
 
 pub(super) async fn run(args: LsArgs, context: &Context) -> Result<(), Failure> {
-    let client = context.connect().await?;
+    let client = context.ask(args.freshness).await?;
     let page = args.limit.gather(async |last: Option<&ObjectSummary>, limit| {
         let after = last.map(|last| (last.class.clone(), last.object.clone()));
         client.list_objects(args.class.clone(), after, limit).await

@@ -6,7 +6,13 @@ use clap::Args;
 use gesmas_client::protocol::ObjectDetail;
 
 use crate::{
-    cli::{connect::Context, failure::Failure, interface, names::ObjectPath, output::Table},
+    cli::{
+        connect::{Context, Freshness},
+        failure::Failure,
+        interface,
+        names::ObjectPath,
+        output::Table,
+    },
     json::Integers,
     view::{
         object::{as_json, when},
@@ -28,10 +34,12 @@ pub(crate) struct ShowArgs {
     /// Shows at most so many entries, and so many waiters of each semaphore.
     #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     limit: u32,
+    #[command(flatten)]
+    freshness: Freshness,
 }
 
 pub(super) async fn run(args: ShowArgs, context: &Context) -> Result<(), Failure> {
-    let client = context.connect().await?;
+    let client = context.ask(args.freshness).await?;
     let ObjectPath { class, object } = &args.object;
     let detail = client.show_object(class, object, args.limit).await?;
     let interface = interface::of_class(&client, class).await?;

@@ -40,20 +40,26 @@ async function ask(path, options) {
   return response;
 }
 
+/** Asks for what this replica has, also where it hears no majority: the page says where it stands. */
+function look(path) {
+  const headers = { "Gesmas-Consistency": "stale" };
+  return ask(path, { headers, signal: AbortSignal.timeout(PATIENCE) });
+}
+
 /** Asks for JSON. */
 export async function get(path) {
-  return (await ask(path, { signal: AbortSignal.timeout(PATIENCE) })).json();
+  return (await look(path)).json();
 }
 
 /** Asks for JSON, and for the time by the replica's clock, in milliseconds. */
 export async function dated(path) {
-  const answer = await ask(path, { signal: AbortSignal.timeout(PATIENCE) });
+  const answer = await look(path);
   return { body: await answer.json(), date: Date.parse(answer.headers.get("Date")) };
 }
 
 /** Asks for a text. */
 export async function text(path) {
-  return (await ask(path, { signal: AbortSignal.timeout(PATIENCE) })).text();
+  return (await look(path)).text();
 }
 
 /** Sends JSON, or nothing, and gives what came back: JSON, or `null`. */
