@@ -16,7 +16,7 @@ use crate::{
         AlarmAction, Invocation, Object, Open, Origin, Semaphore, Session, State, Status,
         permit_sum, waiter_sum,
     },
-    sum::{Kind, Sum},
+    sum::Sum,
 };
 
 type Checked<T = ()> = Result<T, ImageError>;
@@ -49,6 +49,7 @@ pub(crate) fn check(state: &State) -> Checked {
         "an invocation that is in no queue".into()
     })?;
     demand(permits == state.permits.len() as u64, || "a permit of no semaphore".into())?;
+    demand(state.find_faulty() == state.faulty, || "the list of faulty objects".into())?;
     check_alarms(state)?;
     check_nonces(state)?;
     for (name, class) in &state.classes {
@@ -83,7 +84,7 @@ fn object_sum(state: &State, name: &ObjectName, object: &Object) -> Checked<Sum>
         sum += alarm.ok_or_else(|| damage(damaged("an alarm")))?.record(id);
     }
     for fault in &object.faults {
-        sum += Sum::of(Kind::Fault, &(object.incarnation, fault));
+        sum += object.fault_record(fault);
     }
     let counted = (bytes, waiters, permits) == (object.bytes, object.waiters, object.permits);
     demand(counted, || damaged("a count"))?;

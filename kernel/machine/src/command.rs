@@ -12,7 +12,7 @@ use crate::{
     encoding::{self, DecodeError},
     engine::EngineIdentity,
     limits::Limits,
-    names::{ClassName, InvocationId, MethodName, ObjectName, SessionId, Step, Time},
+    names::{AlarmId, ClassName, InvocationId, MethodName, ObjectName, SessionId, Step, Time},
     outcome::LimitExceeded,
     sum::Sum,
 };
@@ -272,6 +272,15 @@ pub enum RequestBody {
         /// Its value from now on.
         value: u64,
     },
+    /// Ends a fault of a handler.
+    EndFault {
+        /// The object that keeps it.
+        object: ObjectName,
+        /// The alarm that had called the handler.
+        fault: AlarmId,
+        /// Whether the handler is called once more, by a new alarm that goes off at once.
+        retry: bool,
+    },
 }
 
 /// How new code takes the place of old.
@@ -328,7 +337,8 @@ impl RequestBody {
             | Self::Kill { .. }
             | Self::KillSession { .. }
             | Self::RemoveClass { .. }
-            | Self::SetLimit { .. } => Ok(()),
+            | Self::SetLimit { .. }
+            | Self::EndFault { .. } => Ok(()),
         }
     }
 }

@@ -175,6 +175,7 @@ impl Snapshot {
         }
         let mut state: State = encoding::decode(body)?;
         state.share_names();
+        state.faulty = state.find_faulty();
         Ok(Self { state })
     }
 

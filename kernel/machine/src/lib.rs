@@ -60,8 +60,8 @@ pub use crate::{
     overrides::Override,
     planted::{Planted, PlantedBug},
     query::{
-        ClassView, InvocationView, ObjectSummary, ObjectView, PendingEvents, SemaphoreView,
-        SessionView, TimerView, VersionView,
+        ClassView, FaultView, InvocationView, ObjectSummary, ObjectView, PendingEvents,
+        SemaphoreView, SessionView, TimerView, VersionView,
     },
     statistics::Statistics,
     steps::Trial,

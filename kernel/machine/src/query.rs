@@ -2,6 +2,8 @@
 //!
 //! Nothing here changes anything; a view may be of a state in the middle of a batch.
 
+use std::ops::Bound;
+
 use crate::{
     class::ClassInterface,
     code::CodeHash,
@@ -12,7 +14,8 @@ use crate::{
         AlarmId, ClassName, Incarnation, InvocationId, MethodName, ObjectName, SessionId, Step,
         Time,
     },
-    state::{AlarmAction, ClassStatus, Origin, Status},
+    outcome::Trap,
+    state::{AlarmAction, ClassStatus, Fault, Origin, Status},
 };
 
 /// A class.
@@ -64,8 +67,36 @@ pub struct ObjectView {
     pub semaphores: Vec<SemaphoreView>,
     /// Timers and watches.
     pub timers: Vec<TimerView>,
-    /// Failed handlers, oldest first, for people.
-    pub faults: Vec<String>,
+    /// Failed handlers, oldest first.
+    pub faults: Vec<FaultView>,
+}
+
+/// A handler that failed and was undone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FaultView {
+    /// The alarm that had called it, which names the fault.
+    pub alarm: AlarmId,
+    /// The handler.
+    pub handler: MethodName,
+    /// Its encoded arguments.
+    pub arguments: Vec<u8>,
+    /// Why it failed.
+    pub trap: Trap,
+    /// When.
+    pub at: Time,
+}
+
+impl FaultView {
+    fn of(fault: &Fault) -> Self {
+        let Fault { alarm, handler, signature: _, arguments, trap, at } = fault;
+        Self {
+            alarm: *alarm,
+            handler: handler.clone(),
+            arguments: arguments.clone(),
+            trap: trap.clone(),
+            at: *at,
+        }
+    }
 }
 
 /// A semaphore.
@@ -298,23 +329,43 @@ impl<E> Machine<E> {
                 AlarmAction::Deadline(_) | AlarmAction::WaitTimeout(_) => None,
             }
         });
-        let faults = object.faults.iter().map(|fault| {
-            format!(
-                "{} at {} ({} bytes): {}",
-                fault.handler,
-                fault.at,
-                fault.arguments.len(),
-                fault.trap
-            )
-        });
         Some(ObjectView {
             summary: self.summary(name)?,
             code: object.code,
             entries: entries.map(|(key, entry)| (key.clone(), entry.value.clone())).collect(),
             semaphores: semaphores.collect(),
             timers: timers.collect(),
-            faults: faults.collect(),
+            faults: object.faults.iter().map(FaultView::of).collect(),
         })
+    }
+
+    /// Faults by object, of a class or of all, of the objects after a name: all faults of each, and no
+    /// more objects once there are `limit` faults. True when there are more.
+    #[must_use]
+    pub fn faults(
+        &self,
+        class: Option<&ClassName>,
+        after: Option<&ObjectName>,
+        limit: usize,
+    ) -> (Vec<(ObjectName, FaultView)>, bool) {
+        let state = &self.world.state;
+        let from = after.map_or(Bound::Unbounded, |name| Bound::Excluded(name.clone()));
+        let names = state.faulty.range((from, Bound::Unbounded));
+        let mut found = Vec::new();
+        for name in names.filter(|name| class.is_none_or(|class| name.class == *class)) {
+            if found.len() >= limit {
+                return (found, true);
+            }
+            let faults = state.objects[name].faults.iter();
+            found.extend(faults.map(|fault| (name.clone(), FaultView::of(fault))));
+        }
+        (found, false)
+    }
+
+    /// How many objects keep faults.
+    #[must_use]
+    pub fn faulty_objects(&self) -> u64 {
+        self.world.state.faulty.len() as u64
     }
 
     /// Blocked invocations, oldest first, at most `limit`.

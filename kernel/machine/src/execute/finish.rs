@@ -5,7 +5,6 @@
 
 use crate::{
     class::MethodKind,
-    effect::Effect,
     engine::{End, Engine, Turn},
     execute::{Segment, segment::step_budget},
     host_call::Holder,
@@ -14,8 +13,7 @@ use crate::{
     names::MethodName,
     outcome::{CallError, Forbidden, LimitExceeded, Outcome, Trap},
     planted::PlantedBug,
-    state::{Fault, Invocation, Journal, Origin},
-    sum::{Kind, Sum},
+    state::{Invocation, Journal, Origin},
 };
 
 impl<E: Engine> Machine<E> {
@@ -165,46 +163,16 @@ impl<E: Engine> Machine<E> {
         self.world.commit();
         match invocation.origin {
             Origin::Request { session, number } => self.world.reply(session, number, outcome),
-            Origin::Alarm(_) => {
+            Origin::Alarm(alarm) => {
                 if let Err(
                     CallError::Trapped(trap)
                     | CallError::CleanupFailed { trap, .. }
                     | CallError::MigrateFailed(trap),
                 ) = outcome
                 {
-                    self.keep_fault(invocation, trap);
+                    self.keep_fault(alarm, &invocation.frame, trap);
                 }
             }
         }
-    }
-
-    /// A handler that failed is kept for the operator; its object goes on serving.
-    fn keep_fault(&mut self, invocation: &Invocation, trap: Trap) {
-        let frame = &invocation.frame;
-        let most = self.world.state.limits().faults_per_object.max(1);
-        let now = self.world.state.now;
-        let Some(object) = self.world.state.object_mut(&frame.object) else {
-            return;
-        };
-        self.world.staged.push(Effect::HandlerFailed {
-            object: frame.object.clone(),
-            text: format!("{}: {trap}", frame.method),
-        });
-        let fault = Fault {
-            handler: frame.method.clone(),
-            arguments: frame.arguments.clone(),
-            trap,
-            at: now,
-        };
-        let record = |fault: &Fault| Sum::of(Kind::Fault, &(object.incarnation, fault));
-        let plus = record(&fault);
-        let mut minus = Sum::default();
-        let mut kept = std::mem::take(&mut object.faults);
-        while kept.len() as u64 >= most {
-            minus += record(&kept.pop_front().expect("it has at least one"));
-        }
-        kept.push_back(fault);
-        object.faults = kept;
-        self.world.state.adjust_object(&frame.object, minus, plus);
     }
 }

@@ -54,6 +54,9 @@ pub(crate) struct State {
     pub(crate) ballot: Ballot,
     pub(crate) classes: OrdMap<ClassName, Class>,
     pub(crate) objects: OrdMap<ObjectName, Arc<Object>>,
+    /// Objects that keep faults. It follows from them, and is no part of an image.
+    #[serde(skip)]
+    pub(crate) faulty: OrdSet<ObjectName>,
     pub(crate) sessions: OrdMap<SessionId, Arc<Session>>,
     /// Sessions by the nonces that opened them.
     pub(crate) nonces: OrdMap<u128, SessionId>,
@@ -97,6 +100,7 @@ impl State {
             ballot: Ballot::default(),
             classes: OrdMap::new(),
             objects: OrdMap::new(),
+            faulty: OrdSet::new(),
             sessions: OrdMap::new(),
             nonces: OrdMap::new(),
             invocations: OrdMap::new(),
@@ -131,6 +135,12 @@ impl State {
         self.genesis.as_ref().is_none_or(|genesis| {
             genesis.engine == *engine && genesis.state_machine_version == STATE_MACHINE_VERSION
         })
+    }
+
+    /// The objects that keep faults, found by looking at all.
+    pub(crate) fn find_faulty(&self) -> OrdSet<ObjectName> {
+        let faulty = self.objects.iter().filter(|(_, object)| !object.faults.is_empty());
+        faulty.map(|(name, _)| name.clone()).collect()
     }
 
     /// Lets blocked invocations share the names that they have in common with other records, as those

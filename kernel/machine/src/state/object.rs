@@ -74,7 +74,11 @@ pub(crate) struct Permit {
 /// A handler that failed; its segment was undone.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Fault {
+    /// The alarm that had called it, which names the fault.
+    pub(crate) alarm: AlarmId,
     pub(crate) handler: MethodName,
+    /// Hash of the handler's signature when it was called.
+    pub(crate) signature: u64,
     #[serde(with = "serde_bytes")]
     pub(crate) arguments: Vec<u8>,
     pub(crate) trap: Trap,
@@ -100,6 +104,11 @@ impl Object {
         };
         object.sum = object.head();
         object
+    }
+
+    /// Sum of the record of one of its faults.
+    pub(crate) fn fault_record(&self, fault: &Fault) -> Sum {
+        Sum::of(Kind::Fault, &(self.incarnation, fault))
     }
 
     /// Sum of the record that says that the object exists.

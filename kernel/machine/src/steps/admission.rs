@@ -65,6 +65,9 @@ impl<E: Engine> Machine<E> {
             RequestBody::KillSession { session } => self.kill_session(place, session),
             RequestBody::RemoveClass { class } => self.remove_class(place, &class),
             RequestBody::SetLimit { name, value } => self.set_limit(place, &name, value),
+            RequestBody::EndFault { object, fault, retry } => {
+                self.end_fault(place, &object, fault, retry);
+            }
         }
     }
 

@@ -7,6 +7,7 @@ mod alarm;
 mod call;
 mod cancel;
 mod class;
+mod fault;
 mod migrate;
 mod object;
 mod replace;

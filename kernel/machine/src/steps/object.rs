@@ -202,6 +202,7 @@ impl<E: Engine> Machine<E> {
     pub(super) fn forget_object(&mut self, name: &ObjectName) {
         let object = self.world.state.objects.remove(name).expect("it is there");
         assert!(object.waiters == 0 && object.permits == 0 && object.alarms.is_empty());
+        self.world.state.faulty.remove(name);
         self.world.state.total -= object.sum;
         self.world.state.state_bytes -= object.bytes;
     }

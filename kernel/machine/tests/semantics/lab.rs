@@ -15,7 +15,7 @@
 use std::{collections::BTreeMap, fmt::Write as _};
 
 use gesmas_machine::{
-    Acknowledged, Ballot, Batch, CallError, ClassName, CodeHash, Command, Effect, Genesis,
+    Acknowledged, AlarmId, Ballot, Batch, CallError, ClassName, CodeHash, Command, Effect, Genesis,
     InvocationId, Limits, LogEntry, Machine, MethodName, ObjectName, OnBehalf, Outcome, Override,
     Place, Progress, Read, Replace, Request, RequestBody, STATE_MACHINE_VERSION, SessionEnd,
     SessionId, Settings, Time, scripted::ScriptedEngine,
@@ -311,6 +311,11 @@ impl Lab {
                 RequestBody::RemoveClass { class: ClassName::new(class).expect("a class") }
             }
             ["kills-session", name] => RequestBody::KillSession { session: self.sessions[*name] },
+            [how @ ("retries" | "drops"), fault, "of", target] => RequestBody::EndFault {
+                object: object(target),
+                fault: AlarmId(fault.parse().expect("an id")),
+                retry: *how == "retries",
+            },
             ["kills", id] => {
                 RequestBody::Kill { invocation: InvocationId(id.parse().expect("an id")) }
             }

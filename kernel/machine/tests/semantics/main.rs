@@ -10,6 +10,7 @@ mod collections;
 mod deadlock;
 mod divergence;
 mod examples;
+mod faults;
 mod images;
 mod lab;
 mod limits;

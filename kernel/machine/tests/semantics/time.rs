@@ -160,38 +160,6 @@ fn a_handler_wakes_a_waiter_before_the_commands_of_the_batch() {
 }
 
 #[test]
-fn a_handler_that_panics_is_kept_as_a_fault_and_its_object_goes_on() {
-    let mut lab = Lab::with_limits(&[LIFE], |limits| limits.faults_per_object = 2);
-    let trace = lab.play(
-        "
-        open ann
-        ann calls Life/l after_panic 5 one; ann calls Life/l after_panic 5 two; ann calls Life/l after_panic 5 three
-        +10 ann calls Life/l look rung
-        ann calls Life/l bad_handler
-        ",
-    );
-    expect![[r#"
-        > open ann
-          ann is session 2
-        > ann calls Life/l after_panic 5 one; ann calls Life/l after_panic 5 two; ann calls Life/l after_panic 5 three
-          ann#1 ok 1
-          ann#2 ok 2
-          ann#3 ok 3
-        > +10 ann calls Life/l look rung
-          fault of Life/l: ring_panic: it panicked: cannot ring one
-          fault of Life/l: ring_panic: it panicked: cannot ring two
-          fault of Life/l: ring_panic: it panicked: cannot ring three
-          ann#4 ok none
-        > ann calls Life/l bad_handler
-          ann#5 error: the method failed: its class has no such handler or method: nobody
-    "#]].assert_eq(&trace);
-    let object = gesmas_machine::ObjectName::new("Life", "l").expect("a name");
-    let faults = lab.machine().object(&object, 10).expect("it is there").faults;
-    assert_eq!(faults.len(), 2, "the oldest made way: {faults:?}");
-    assert!(faults[1].contains("cannot ring three"), "{faults:?}");
-}
-
-#[test]
 fn a_deadline_counts_from_admission_and_goes_with_its_call() {
     let mut lab = Lab::new(&[PIECES]);
     let trace = lab.play(
