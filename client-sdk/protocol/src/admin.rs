@@ -90,6 +90,15 @@ pub enum AdminRequest {
     },
     /// All limits of the cluster.
     ListLimits,
+    /// Faults of handlers, by object.
+    ListFaults {
+        /// Only those of this class.
+        class: Option<String>,
+        /// Only those of objects after this class and name.
+        after: Option<(String, String)>,
+        /// No more objects once there are so many faults; all faults of each object are listed.
+        limit: u32,
+    },
 }
 
 impl AdminRequest {
@@ -105,7 +114,8 @@ impl AdminRequest {
             | Self::ListInvocations { .. }
             | Self::ListSessions { .. }
             | Self::TryClass { .. }
-            | Self::ListLimits => true,
+            | Self::ListLimits
+            | Self::ListFaults { .. } => true,
             Self::ClusterStatus
             | Self::Counters
             | Self::TakeSnapshot
@@ -148,6 +158,8 @@ pub enum AdminReply {
     Tried(ClassTrial),
     /// To [`AdminRequest::ListLimits`].
     Limits(Vec<LimitSummary>),
+    /// To [`AdminRequest::ListFaults`]; true when there are more.
+    Faults(Vec<FaultSummary>, bool),
 }
 
 /// Why a question has no answer.
@@ -276,6 +288,30 @@ pub struct ObjectSummary {
     pub waiters: u64,
 }
 
+/// A handler that failed and was undone; its object keeps it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FaultSummary {
+    /// Class of the object.
+    pub class: String,
+    /// The object.
+    pub object: String,
+    /// Number of the alarm that had called the handler, which names the fault.
+    pub fault: u64,
+    /// The handler.
+    pub handler: String,
+    /// Its encoded arguments; none if they are longer than [`FaultSummary::ARGUMENTS_MAX`].
+    pub arguments: Option<Bytes>,
+    /// When it failed, nanoseconds since the Unix epoch.
+    pub at: u64,
+    /// Why, for people.
+    pub error: String,
+}
+
+impl FaultSummary {
+    /// Greatest length of arguments that are shown, bytes.
+    pub const ARGUMENTS_MAX: usize = 256;
+}
+
 /// An object in detail. Lists are cut at the limit of the question.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ObjectDetail {
@@ -287,8 +323,8 @@ pub struct ObjectDetail {
     pub semaphores: Vec<SemaphoreDetail>,
     /// Its timers and watches, by number.
     pub timers: Vec<TimerSummary>,
-    /// Faults of its handlers, oldest first, as sentences.
-    pub faults: Vec<String>,
+    /// Faults of its handlers, oldest first.
+    pub faults: Vec<FaultSummary>,
     /// Whether one of the lists was cut.
     pub more: bool,
 }

@@ -157,6 +157,17 @@ pub enum RequestBody {
         /// Its value from now on.
         value: u64,
     },
+    /// Ends a fault of a handler, as an operator.
+    EndFault {
+        /// Class of the object that keeps it.
+        class: String,
+        /// The object.
+        object: String,
+        /// Number of the fault.
+        fault: u64,
+        /// Whether the handler is called once more.
+        retry: bool,
+    },
 }
 
 /// How new code takes the place of old.

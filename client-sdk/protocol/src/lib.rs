@@ -20,9 +20,9 @@ pub use bytes::Bytes;
 pub use crate::{
     admin::{
         AdminError, AdminReply, AdminRequest, ClassDetail, ClassState, ClassSummary, ClassTrial,
-        ClusterStatus, InvocationState, InvocationSummary, LimitSummary, ObjectDetail,
-        ObjectSummary, OwnerSummary, PermitHolder, PinnedCode, SemaphoreDetail, SessionSummary,
-        StateEntry, TimerKind, TimerSummary,
+        ClusterStatus, FaultSummary, InvocationState, InvocationSummary, LimitSummary,
+        ObjectDetail, ObjectSummary, OwnerSummary, PermitHolder, PinnedCode, SemaphoreDetail,
+        SessionSummary, StateEntry, TimerKind, TimerSummary,
     },
     error::{
         CallError, CancelReason, CodeHash, ErrorCode, ErrorId, LimitExceeded, ModuleError,

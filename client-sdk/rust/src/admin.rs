@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use gesmas_protocol::{
     AdminReply, AdminRequest, Bytes, ClassDetail, ClassSummary, ClassTrial, ClusterStatus,
-    InvocationSummary, LimitSummary, ObjectDetail, ObjectSummary, Replace, SessionSummary,
+    FaultSummary, InvocationSummary, LimitSummary, ObjectDetail, ObjectSummary, Replace,
+    SessionSummary,
 };
 use tokio::sync::oneshot;
 
@@ -119,6 +120,14 @@ questions!(
     show_object(class: &str, object: &str, limit: u32) -> ObjectDetail {
         AdminRequest::ShowObject { class: class.into(), object: object.into(), limit } =>
             AdminReply::Object(object) => object
+    }
+    /// Faults of handlers, of the objects after a place: all of each object, and no more objects once
+    /// there are `limit` faults.
+    list_faults(class: Option<String>, after: Option<(String, String)>, limit: u32)
+        -> Page<FaultSummary>
+    {
+        AdminRequest::ListFaults { class, after, limit } =>
+            AdminReply::Faults(items, more) => Page { items, more }
     }
     /// Open invocations, by number, after a number.
     list_invocations(filter: InvocationFilter, after: u64, limit: u32) -> Page<InvocationSummary> {

@@ -315,6 +315,19 @@ impl Session {
         self.request(RequestBody::SetLimit { name: name.into(), value })
     }
 
+    /// Ends a fault of a handler, as an operator. With `retry` the handler is called once more, with
+    /// the arguments that it had, soon after; should it fail again there is a new fault.
+    pub fn end_fault(
+        &self,
+        class: impl Into<String>,
+        object: impl Into<String>,
+        fault: u64,
+        retry: bool,
+    ) -> Call {
+        let (class, object) = (class.into(), object.into());
+        self.request(RequestBody::EndFault { class, object, fault, retry })
+    }
+
     /// Cancels an invocation, as an operator.
     pub fn kill(&self, invocation: u64) -> Call {
         self.request(RequestBody::Kill { invocation })

@@ -422,7 +422,8 @@ fn size(body: &RequestBody) -> usize {
         RequestBody::CreateObject { class, object, arguments, .. } => {
             class.len() + object.len() + arguments.len()
         }
-        RequestBody::RemoveObject { class, object } => class.len() + object.len(),
+        RequestBody::RemoveObject { class, object }
+        | RequestBody::EndFault { class, object, .. } => class.len() + object.len(),
         RequestBody::PutClass { class, module, .. } => class.len() + module.len(),
         RequestBody::RemoveClass { class } => class.len(),
         RequestBody::SetLimit { name, .. } => name.len(),

@@ -16,6 +16,7 @@ mod connect;
 mod debug;
 mod demo;
 mod dev;
+mod fault;
 mod invocation;
 mod limits;
 mod log;
@@ -95,6 +96,8 @@ enum Command {
     Invocation(invocation::InvocationArgs),
     /// Tells why a call is blocked: what it waits for, and who could let it go on.
     WhyBlocked(why_blocked::WhyBlockedArgs),
+    /// Lists handlers that failed, calls them once more, or forgets them.
+    Fault(fault::FaultArgs),
     /// Lists and ends sessions.
     Session(session::SessionArgs),
     /// Shows and changes the limits of the cluster.
@@ -175,6 +178,7 @@ fn run(command: Command, context: &Context) -> Result<(), Failure> {
         Command::Class(args) => client_runtime()?.block_on(class::run(args, context)),
         Command::Object(args) => client_runtime()?.block_on(object::run(args, context)),
         Command::Call(args) => client_runtime()?.block_on(call::run(args, context)),
+        Command::Fault(args) => client_runtime()?.block_on(fault::run(args, context)),
         Command::Invocation(args) => client_runtime()?.block_on(invocation::run(args, context)),
         Command::WhyBlocked(args) => client_runtime()?.block_on(why_blocked::run(&args, context)),
         Command::Session(args) => client_runtime()?.block_on(session::run(args, context)),

@@ -227,6 +227,8 @@ impl From<CallError> for Failure {
                 .advise("`gesmas object ls CLASS` lists its objects, `gesmas object rm` removes them"),
             CallError::Other { code, .. } if code == "limit-not-changed" => failure(Exit::Refused)
                 .advise("`gesmas limits show` lists names and ranges"),
+            CallError::Other { code, .. } if code == "fault-unknown" => failure(Exit::NotFound)
+                .advise("it may have been ended: `gesmas fault ls` lists those that there are"),
             CallError::Other { code, .. } if code == "session-unknown" => {
                 failure(Exit::NotFound).advise("`gesmas session ls` lists those that are open")
             }

@@ -35,7 +35,7 @@ use Kind::{Counter, Gauge, Histogram};
 const TIMES: &str = "http_request_seconds";
 
 /// What the replica and its gateway count: their own name, kind, and meaning.
-const DESCRIBED: [(&str, Kind, &str); 41] = [
+const DESCRIBED: [(&str, Kind, &str); 42] = [
     ("agreed_step", Gauge, "Last step whose state a majority voted for alike"),
     ("batches", Counter, "Batches of the log that were applied"),
     ("blocked_invocations", Counter, "Calls that blocked at least once"),
@@ -45,6 +45,7 @@ const DESCRIBED: [(&str, Kind, &str); 41] = [
     ("connections", Gauge, "Connections of clients"),
     ("divergences", Counter, "Votes in which another replica's state differed"),
     ("duplicates", Counter, "Requests that came again"),
+    ("faulty_objects", Gauge, "Objects that keep faults of handlers"),
     (TIMES, Histogram, "Time until a request over HTTP was answered, by method and route"),
     ("inputs", Counter, "Inputs that the driver took"),
     ("invocations", Counter, "Calls and handlers that were begun"),

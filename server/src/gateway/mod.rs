@@ -18,6 +18,7 @@ mod calls;
 mod consistency;
 mod errors;
 mod events;
+mod faults;
 mod health;
 mod interfaces;
 mod keyed;
@@ -156,6 +157,9 @@ fn router(gateway: Shared) -> Router {
         .route("/invocations", get(operators::invocations))
         .route("/invocations/{invocation}", delete(operators::kill_invocation))
         .route("/invocations/{invocation}/why", get(operators::why_blocked))
+        .route("/faults", get(faults::list))
+        .route("/faults/{class}/{object}/{fault}", delete(faults::drop_one))
+        .route("/faults/{class}/{object}/{fault}/retry", post(faults::retry))
         .route("/cluster", get(operators::cluster))
         .route("/errors", get(errors::list))
         .route("/openapi.json", get(openapi::document));

@@ -50,14 +50,7 @@ async fn list_some(
     class: Option<String>,
     slice: &Slice,
 ) -> Result<Json<Value>, Problem> {
-    let after = match &slice.after {
-        None => None,
-        Some(text) => match text.split_once('/') {
-            Some((class, object)) => Some((class.into(), object.into())),
-            None => return Err(Problem::bad("after", "a list goes on after CLASS/OBJECT")),
-        },
-    };
-    let page = client.list_objects(class, after, slice.limit()).await?;
+    let page = client.list_objects(class, slice.after_object()?, slice.limit()).await?;
     let rows: Vec<_> = page.items.iter().map(view::object::row).map(texts).collect();
     Ok(Json(json!({ "objects": rows, "more": page.more })))
 }
@@ -74,7 +67,7 @@ pub(super) async fn show(
     let detail = client.show_object(&class, &object, slice?.0.limit()).await?;
     let interface = gateway.interfaces.of(&class).await?;
     let files = state::files(&interface, &detail, Integers::Texts);
-    Ok(Json(texts(as_json(&detail, &files))))
+    Ok(Json(texts(as_json(&detail, &files, &interface, Integers::Texts))))
 }
 
 /// `PUT /v1/objects/CLASS/OBJECT`: creates it with the arguments of its `init`. Doing so again

@@ -30,7 +30,7 @@ pub(super) struct Slice {
     /// At most so many.
     limit: Option<u32>,
     /// Only those on objects of this class.
-    class: Option<String>,
+    pub(super) class: Option<String>,
     /// Only those on objects of this name.
     object: Option<String>,
     /// Only those of this session.
@@ -40,6 +40,17 @@ pub(super) struct Slice {
 impl Slice {
     pub(super) fn limit(&self) -> u32 {
         self.limit.unwrap_or(ROWS).clamp(1, ROWS_MAX)
+    }
+
+    /// The place as an object's class and name.
+    pub(super) fn after_object(&self) -> Result<Option<(String, String)>, Problem> {
+        match &self.after {
+            None => Ok(None),
+            Some(text) => match text.split_once('/') {
+                Some((class, object)) => Ok(Some((class.into(), object.into()))),
+                None => Err(Problem::bad("after", "this list goes on after CLASS/OBJECT")),
+            },
+        }
     }
 
     /// The place as a number.
@@ -60,7 +71,7 @@ pub(super) fn texts(value: Value) -> Value {
         Value::Array(items) => items.into_iter().map(texts).collect(),
         Value::Object(members) => {
             let member = |(name, value)| match name {
-                name if name == "value" => (name, value),
+                name if name == "value" || name == "arguments" => (name, value),
                 name => (name, texts(value)),
             };
             members.into_iter().map(member).collect()

@@ -155,7 +155,8 @@ pub(super) fn command_bytes(command: &Command) -> usize {
             | RequestBody::Kill { .. }
             | RequestBody::KillSession { .. }
             | RequestBody::RemoveClass { .. }
-            | RequestBody::SetLimit { .. } => 0,
+            | RequestBody::SetLimit { .. }
+            | RequestBody::EndFault { .. } => 0,
         },
         Command::OpenSession { principal, .. } => principal.len(),
         Command::Compiled { failure, .. } => failure.as_ref().map_or(0, String::len),

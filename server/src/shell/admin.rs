@@ -2,8 +2,8 @@
 
 use gesmas_coroutine::BothEngines;
 use gesmas_machine::{
-    ClassName, ClassView, Holder, InvocationView, Limit, Limits, ObjectName, ObjectSummary,
-    ObjectView, SemaphoreView, SessionView, TimerView, VersionView,
+    ClassName, ClassView, FaultView, Holder, InvocationView, Limit, Limits, ObjectName,
+    ObjectSummary, ObjectView, SemaphoreView, SessionView, TimerView, VersionView,
 };
 use gesmas_protocol::{self as protocol, AdminError, AdminReply, AdminRequest};
 
@@ -88,6 +88,16 @@ pub(super) fn answer(
             let rows = found.into_iter().take(limit).map(session_summary).collect();
             Ok(AdminReply::Sessions(rows, more))
         }
+        AdminRequest::ListFaults { class, after, limit } => {
+            let class = class.as_deref().map(ClassName::new).transpose().map_err(name_error)?;
+            let after = after
+                .map(|(class, object)| ObjectName::new(&class, &object))
+                .transpose()
+                .map_err(name_error)?;
+            let (faults, more) = machine.faults(class.as_ref(), after.as_ref(), rows(limit));
+            let faults = faults.iter().map(|(object, fault)| fault_summary(object, fault));
+            Ok(AdminReply::Faults(faults.collect(), more))
+        }
         AdminRequest::ListLimits => Ok(AdminReply::Limits(limits(&machine.limits()))),
         AdminRequest::ClusterStatus => Ok(AdminReply::Cluster(status(replica, connected))),
         AdminRequest::TakeSnapshot => {
@@ -145,6 +155,7 @@ fn object_summary(view: &ObjectSummary) -> protocol::ObjectSummary {
 fn object_detail(view: ObjectView, limit: usize) -> protocol::ObjectDetail {
     let more = view.entries.len() > limit
         || view.semaphores.iter().any(|semaphore| semaphore.waiters.len() > limit);
+    let name = view.summary.name.clone();
     let entries = view.entries.into_iter().take(limit);
     protocol::ObjectDetail {
         summary: object_summary(&view.summary),
@@ -157,8 +168,21 @@ fn object_detail(view: ObjectView, limit: usize) -> protocol::ObjectDetail {
             .map(|semaphore| semaphore_detail(semaphore, limit))
             .collect(),
         timers: view.timers.iter().map(timer_summary).collect(),
-        faults: view.faults,
+        faults: view.faults.iter().map(|fault| fault_summary(&name, fault)).collect(),
         more,
+    }
+}
+
+fn fault_summary(object: &ObjectName, view: &FaultView) -> protocol::FaultSummary {
+    let shown = view.arguments.len() <= protocol::FaultSummary::ARGUMENTS_MAX;
+    protocol::FaultSummary {
+        class: object.class.to_string(),
+        object: object.name.to_string(),
+        fault: view.alarm.0,
+        handler: view.handler.to_string(),
+        arguments: shown.then(|| view.arguments.clone().into()),
+        at: view.at.0,
+        error: view.trap.to_string(),
     }
 }
 
@@ -259,6 +283,7 @@ fn counters(replica: &Replica<BothEngines>, counts: &[(&'static str, u64)]) -> V
         ("parked", machine.parked),
         ("live_activations", machine.live_activations),
         ("blocked_now", machine.blocked_now),
+        ("faulty_objects", replica.machine().faulty_objects()),
         ("log_syncs", replica.log_syncs()),
         ("log_applied", replica.applied()),
         ("log_first", replica.node().first_index()),

@@ -55,6 +55,11 @@ fn body(body: protocol::RequestBody) -> Result<machine::RequestBody, NameError> 
         From::Kill { invocation } => {
             machine::RequestBody::Kill { invocation: machine::InvocationId(invocation) }
         }
+        From::EndFault { class, object, fault, retry } => machine::RequestBody::EndFault {
+            object: ObjectName::new(&class, &object)?,
+            fault: machine::AlarmId(fault),
+            retry,
+        },
         From::KillSession { session } => {
             machine::RequestBody::KillSession { session: SessionId(session) }
         }
@@ -134,6 +139,8 @@ pub(super) fn call_error(error: machine::CallError) -> protocol::CallError {
         From::ObjectRemoved => To::ObjectRemoved,
         From::InvocationUnknown => To::InvocationUnknown,
         From::MigrateFailed(error) => To::MigrateFailed(trap(&error)),
+        From::FaultUnknown => other("fault-unknown", &error),
+        From::HandlerGone { .. } => other("handler-changed", &error),
         From::SessionUnknown => other("session-unknown", &error),
         From::ClassPinned { .. } => other("class-pinned", &error),
         From::MigrateMissing { .. } => other("migrate-missing", &error),

@@ -5,6 +5,7 @@
 pub(crate) mod chain;
 pub(crate) mod class;
 pub(crate) mod cluster;
+pub(crate) mod fault;
 pub(crate) mod invocation;
 pub(crate) mod object;
 pub(crate) mod session;

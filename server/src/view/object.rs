@@ -1,10 +1,14 @@
 //! An object with its state, as operators see it.
 
+use gesmas_abi::interface::Interface;
 use gesmas_client::protocol::{ObjectDetail, ObjectSummary, TimerKind, TimerSummary};
 use serde_json::{Value, json};
 
-use super::state::{Content, File};
-use crate::json::format_time;
+use super::{
+    fault,
+    state::{Content, File},
+};
+use crate::json::{Integers, format_time};
 
 /// An object of a list as JSON.
 pub(crate) fn row(object: &ObjectSummary) -> Value {
@@ -25,7 +29,12 @@ pub(crate) fn when(timer: &TimerSummary) -> String {
 }
 
 /// The object as JSON.
-pub(crate) fn as_json(detail: &ObjectDetail, files: &[File]) -> Value {
+pub(crate) fn as_json(
+    detail: &ObjectDetail,
+    files: &[File],
+    interface: &Interface,
+    integers: Integers,
+) -> Value {
     let summary = &detail.summary;
     let mut entries = Vec::new();
     let mut semaphores = Vec::new();
@@ -45,6 +54,7 @@ pub(crate) fn as_json(detail: &ObjectDetail, files: &[File]) -> Value {
     let timers = detail.timers.iter().map(
         |timer| json!({ "timer": timer.alarm, "handler": timer.handler, "when": when(timer) }),
     );
+    let faults = detail.faults.iter().map(|fault| fault::as_json(fault, Some(interface), integers));
     json!({
         "object": format!("{}/{}", summary.class, summary.object),
         "incarnation": summary.incarnation,
@@ -53,7 +63,7 @@ pub(crate) fn as_json(detail: &ObjectDetail, files: &[File]) -> Value {
         "entries": entries,
         "semaphores": semaphores,
         "timers": timers.collect::<Vec<_>>(),
-        "faults": detail.faults,
+        "faults": faults.collect::<Vec<_>>(),
         "more": detail.more,
     })
 }

@@ -93,6 +93,12 @@ async fn check_objects(browser: &Browser, stage: &Stage) {
     assert_eq!(browser.texts("main img").await, [""; 0], "texts stay texts");
     browser.open(&format!("{base}/#/objects/Hostile/bad")).await;
     browser.await_text("table[aria-label='Timers and watches']", "alarm").await;
+    let faults = "table[aria-label='Faults'] tbody tr";
+    let faults = browser.await_texts("two faults", faults, |texts| texts.len() == 2).await;
+    for (text, expected) in faults.iter().zip([r#"{ "expected": "7" }"#, r#"{ "expected": "8" }"#])
+    {
+        assert!(text.contains(expected) && text.contains("the mark is 1"), "{faults:?}");
+    }
     browser.open(&format!("{base}/#/objects")).await;
     let rows = "table[aria-label='Objects'] tbody tr";
     browser.await_texts("all objects", rows, |texts| texts.len() == 8).await;
@@ -174,6 +180,7 @@ async fn methods_are_called_and_calls_and_sessions_ended_from_the_page() {
     stage.blocked("Queue", "full", 0).await;
     check_failure(&browser, &stage).await;
     check_session(&browser, &stage).await;
+    check_faults(&browser, &stage).await;
     check_ends(&browser, &stage).await;
     for (source, text) in browser.complaints().await {
         // That a call failed is what the browser has to say of it; and that a session which was shown
@@ -216,6 +223,23 @@ async fn check_session(browser: &Browser, stage: &Stage) {
     assert_eq!(chosen, json!(session));
     browser.open(&format!("{}/#/sessions/{session}", stage.base())).await;
     browser.await_text("table[aria-label='Sessions']", "this page").await;
+}
+
+/// A fault that is retried fails into a new one; one that is dropped is gone.
+async fn check_faults(browser: &Browser, stage: &Stage) {
+    browser.open(&format!("{}/#/objects/Hostile/bad", stage.base())).await;
+    let ids = "table[aria-label='Faults'] tbody td:first-child";
+    let ids = |what, wanted: fn(&[String]) -> bool| browser.await_texts(what, ids, wanted);
+    let before = ids("two faults", |ids| ids.len() == 2).await;
+    browser.click(&format!("button[aria-label='Drop fault {}']", before[0])).await;
+    browser.click("dialog[open] .danger").await;
+    assert_eq!(ids("one fault", |ids| ids.len() == 1).await, before[1..]);
+    browser.click(&format!("button[aria-label='Retry fault {}']", before[1])).await;
+    browser.click("dialog[open] .danger").await;
+    browser.await_texts("no dialog", "dialog", <[_]>::is_empty).await;
+    let gone = format!("button[aria-label='Retry fault {}']", before[1]);
+    browser.await_texts("that the old one is gone", &gone, <[_]>::is_empty).await;
+    assert_ne!(ids("a new fault", |ids| ids.len() == 1).await, before[1..]);
 }
 
 /// Nothing is ended without a yes.

@@ -197,7 +197,8 @@ impl<T> Pipeline<T> {
             | RequestBody::RemoveClass { class } => class == wanted,
             RequestBody::Kill { .. }
             | RequestBody::KillSession { .. }
-            | RequestBody::SetLimit { .. } => false,
+            | RequestBody::SetLimit { .. }
+            | RequestBody::EndFault { .. } => false,
         };
         needed.then_some(number)
     }

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use clap::Args;
+use gesmas_abi::interface::Interface;
 use gesmas_client::protocol::ObjectDetail;
 
 use crate::{
@@ -13,8 +14,9 @@ use crate::{
         names::ObjectPath,
         output::Table,
     },
-    json::Integers,
+    json::{Integers, format_time},
     view::{
+        fault,
         object::{as_json, when},
         state::{self, Content, File},
     },
@@ -44,8 +46,8 @@ pub(super) async fn run(args: ShowArgs, context: &Context) -> Result<(), Failure
     let detail = client.show_object(class, object, args.limit).await?;
     let interface = interface::of_class(&client, class).await?;
     let files = state::files(&interface, &detail, Integers::Numbers);
-    context.output.value(&as_json(&detail, &files), || {
-        render(&args.object, &detail, &files).trim_end().to_owned()
+    context.output.value(&as_json(&detail, &files, &interface, Integers::Numbers), || {
+        render(&args.object, &detail, &files, &interface).trim_end().to_owned()
     });
     if detail.more {
         context.output.note(&format!("there is more than {} entries: see --limit", args.limit));
@@ -53,7 +55,12 @@ pub(super) async fn run(args: ShowArgs, context: &Context) -> Result<(), Failure
     Ok(())
 }
 
-fn render(object: &ObjectPath, detail: &ObjectDetail, files: &[File]) -> String {
+fn render(
+    object: &ObjectPath,
+    detail: &ObjectDetail,
+    files: &[File],
+    interface: &Interface,
+) -> String {
     let summary = &detail.summary;
     let mut table = Table::default();
     for file in files {
@@ -73,7 +80,10 @@ fn render(object: &ObjectPath, detail: &ObjectDetail, files: &[File]) -> String 
     );
     text += &table.render();
     for fault in &detail.faults {
-        let _ = writeln!(text, "fault: {fault}");
+        let arguments = fault::arguments(fault, Some(interface), Integers::Numbers);
+        let arguments = arguments.map_or_else(String::new, |arguments| format!(" {arguments}"));
+        let (id, handler, at) = (fault.fault, &fault.handler, format_time(fault.at));
+        let _ = writeln!(text, "fault {id}: {handler}{arguments} at {at}: {}", fault.error);
     }
     text
 }

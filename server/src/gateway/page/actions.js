@@ -50,6 +50,28 @@ export function cancelCall(invocation, done) {
   });
 }
 
+/** Forgets a fault of a handler. */
+export function dropFault({ fault, object, handler }, done) {
+  ask({
+    title: `Drop fault ${fault}?`,
+    detail: `What ${handler} of ${object} was called with is forgotten, and it is not called once more.`,
+    word: "Drop the fault",
+    act: () => send("DELETE", path("faults", ...object.split("/"), fault)),
+    done,
+  });
+}
+
+/** Calls a handler that failed once more. */
+export function retryFault({ fault, object, handler }, done) {
+  ask({
+    title: `Retry fault ${fault}?`,
+    detail: `${handler} of ${object} is called once more, with the arguments that it had.`,
+    word: "Call the handler",
+    act: () => send("POST", path("faults", ...object.split("/"), fault, "retry")),
+    done,
+  });
+}
+
 /** Ends a session. */
 export function closeSession(session, done) {
   ask({

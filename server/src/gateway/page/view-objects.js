@@ -2,10 +2,11 @@
 //
 // Invariant: a search looks at a bounded number of objects at each poll, and says where it stopped.
 
+import { dropFault, retryFault } from "./actions.js";
 import { get, path } from "./api.js";
 import { h } from "./dom.js";
-import { NOTHING, bytes, count, json } from "./format.js";
-import { klass, mono, object, quiet, section, table } from "./parts.js";
+import { NOTHING, bytes, clock, count, json } from "./format.js";
+import { button, klass, mono, object, quiet, section, table } from "./parts.js";
 import { callForm } from "./view-call.js";
 import { callTable, owners } from "./view-waits.js";
 
@@ -158,7 +159,7 @@ function parts(model, shown, { detail, calls, name }) {
     ),
     calls.invocations.length > 0 && section("Blocked calls", null, callTable(calls.invocations, model)),
     shown.timers.length > 0 && section("Timers and watches", null, timers(shown.timers)),
-    shown.faults.length > 0 && section("Faults", "of its handlers, oldest first", faults(shown.faults)),
+    shown.faults.length > 0 && section("Faults", "of its handlers, oldest first", faults(shown.faults, model)),
   ];
 }
 
@@ -170,12 +171,27 @@ function timers(list) {
   return table("Timers and watches", [["Alarm", "n"], ["Handler"], ["Goes off"]], rows, "");
 }
 
-function faults(list) {
-  return h(
-    "ul",
-    { class: "faults" },
-    list.map((fault) => h("li", null, fault)),
-  );
+function faults(list, model) {
+  const rows = list.map((fault) => ({
+    key: fault.fault,
+    mark: "waits",
+    cells: [
+      mono(fault.fault),
+      mono(fault.handler),
+      fault.arguments === null ? NOTHING : json(fault.arguments),
+      mono(clock(fault.at)),
+      fault.error,
+      h(
+        "span",
+        null,
+        button("Retry", () => retryFault(fault, model.poll), { "aria-label": `Retry fault ${fault.fault}` }),
+        " ",
+        button("Drop", () => dropFault(fault, model.poll), { "aria-label": `Drop fault ${fault.fault}` }),
+      ),
+    ],
+  }));
+  const headings = [["Fault", "n"], ["Handler"], ["Arguments"], ["At"], ["Error"], [""]];
+  return table("Faults", headings, rows, "");
 }
 
 /** A semaphore without permits and waiters is not kept by the kernel; its field says that it is there. */

@@ -8,11 +8,12 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 /// The views, and where they are.
-pub(crate) const VIEWS: [(&str, &str); 9] = [
+pub(crate) const VIEWS: [(&str, &str); 10] = [
     ("overview", "#/"),
     ("objects", "#/objects"),
     ("queue", "#/objects/Queue/full"),
     ("lock", "#/objects/Lock/mail"),
+    ("faults", "#/objects/Hostile/bad"),
     ("waits", "#/waits"),
     ("sessions", "#/sessions"),
     ("classes", "#/classes"),
@@ -148,6 +149,16 @@ impl Stage {
         assert_eq!(put.status().as_u16(), 204, "{put:?}");
         self.create("Hostile/bad", json!({ "mark": 1 })).await;
         assert_eq!(self.http.call("Hostile/bad/arm", Value::Null).await.status, 200);
+        // Two handlers fail.
+        for expected in ["7", "8"] {
+            let soon = json!({ "expected": expected });
+            assert_eq!(self.http.call("Hostile/bad/check_soon", soon).await.status, 200);
+        }
+        wait::until("that the handlers fail", || async {
+            let faults = self.http.send(Method::GET, "/v1/faults", Value::Null).await;
+            faults.body["faults"].as_array().is_some_and(|faults| faults.len() == 2)
+        })
+        .await;
         let failed = self.http.call("Hostile/bad/panic_now", Value::Null).await;
         assert_eq!(failed.status, 500, "{failed:?}");
         self.error = failed.body["id"].as_str().expect("it has an id").into();

@@ -190,6 +190,20 @@ impl Hostile {
         self.mark.set(110);
     }
 
+    /// Panics unless the mark is this one.
+    #[handler]
+    fn check_mark(&mut self, expected: u64) {
+        let mark = self.mark.get();
+        self.mark.set(111);
+        assert!(mark == expected, "the mark is {mark}");
+    }
+
+    /// Has the mark checked by a handler, soon.
+    pub fn check_soon(&mut self, expected: u64) -> Result<()> {
+        ctx::after(std::time::Duration::from_millis(1), Self::CHECK_MARK, (expected,));
+        Ok(())
+    }
+
     /// Makes a timer of the handler, so that there is one.
     pub fn arm(&mut self) -> Result<()> {
         ctx::after(std::time::Duration::from_secs(3_600), Self::ALARM, ());
