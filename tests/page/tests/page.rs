@@ -93,7 +93,7 @@ async fn check_objects(browser: &Browser, stage: &Stage) {
     assert_eq!(browser.texts("main img").await, [""; 0], "texts stay texts");
     browser.open(&format!("{base}/#/objects/Hostile/bad")).await;
     browser.await_text("table[aria-label='Timers and watches']", "alarm").await;
-    let faults = "table[aria-label='Faults'] tbody tr";
+    let faults = "ul[aria-label='Faults'] > li";
     let faults = browser.await_texts("two faults", faults, |texts| texts.len() == 2).await;
     for (text, expected) in faults.iter().zip([r#"{ "expected": "7" }"#, r#"{ "expected": "8" }"#])
     {
@@ -228,7 +228,7 @@ async fn check_session(browser: &Browser, stage: &Stage) {
 /// A fault that is retried fails into a new one; one that is dropped is gone.
 async fn check_faults(browser: &Browser, stage: &Stage) {
     browser.open(&format!("{}/#/objects/Hostile/bad", stage.base())).await;
-    let ids = "table[aria-label='Faults'] tbody td:first-child";
+    let ids = "ul[aria-label='Faults'] > li > .mono:first-of-type";
     let ids = |what, wanted: fn(&[String]) -> bool| browser.await_texts(what, ids, wanted);
     let before = ids("two faults", |ids| ids.len() == 2).await;
     browser.click(&format!("button[aria-label='Drop fault {}']", before[0])).await;

@@ -172,26 +172,27 @@ function timers(list) {
 }
 
 function faults(list, model) {
-  const rows = list.map((fault) => ({
-    key: fault.fault,
-    mark: "waits",
-    cells: [
-      mono(fault.fault),
-      mono(fault.handler),
-      fault.arguments === null ? NOTHING : json(fault.arguments),
-      mono(clock(fault.at)),
-      fault.error,
+  const act = (word, act, fault) =>
+    button(word, () => act(fault, model.poll), { "aria-label": `${word} fault ${fault.fault}` });
+  return h(
+    "ul",
+    { class: "faults", "aria-label": "Faults" },
+    list.map((fault) =>
       h(
-        "span",
-        null,
-        button("Retry", () => retryFault(fault, model.poll), { "aria-label": `Retry fault ${fault.fault}` }),
+        "li",
+        { key: fault.fault, class: "failed" },
+        act("Drop", dropFault, fault),
+        act("Retry", retryFault, fault),
+        mono(fault.fault),
         " ",
-        button("Drop", () => dropFault(fault, model.poll), { "aria-label": `Drop fault ${fault.fault}` }),
+        mono(fault.handler),
+        " ",
+        mono(fault.arguments === null ? "" : json(fault.arguments)),
+        h("small", null, ` ${clock(fault.at)}`),
+        h("p", { class: "result" }, fault.error),
       ),
-    ],
-  }));
-  const headings = [["Fault", "n"], ["Handler"], ["Arguments"], ["At"], ["Error"], [""]];
-  return table("Faults", headings, rows, "");
+    ),
+  );
 }
 
 /** A semaphore without permits and waiters is not kept by the kernel; its field says that it is there. */
