@@ -33,4 +33,5 @@ pub use crate::{
     progress::Progress,
     run::{run_seed, run_seeds},
     verdict::{Counts, FAULTS, MARKS, Verdict, Violation},
+    workloads::IN_TURN,
 };

@@ -8,7 +8,7 @@ use std::{path::PathBuf, process::ExitCode, sync::Mutex, time::Instant};
 
 use clap::Parser;
 use gesmas_simulator::{
-    FAULTS, MARKS, Notice, Options, Plant, Progress, Verdict, notice, run_seed, run_seeds,
+    FAULTS, IN_TURN, MARKS, Notice, Options, Plant, Progress, Verdict, notice, run_seed, run_seeds,
 };
 use serde_json::{Value, json};
 
@@ -24,12 +24,15 @@ struct Arguments {
     /// Plants a fault or a bug, to see it found.
     #[arg(long, value_parser = plant)]
     plant: Option<Plant>,
+    /// Uses this one of the classes that take turns, whatever is drawn.
+    #[arg(long, value_name = "CLASS", value_parser = class)]
+    class: Option<&'static str>,
     /// Lets only those checkers judge that see what clients see.
     #[arg(long)]
     outside: bool,
     /// Proves that a plant is noticed, or `all`: by all checkers, and by those that see what clients
     /// see.
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["plant", "outside", "seeds", "seed"])]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["plant", "outside", "class", "seeds", "seed"])]
     planted: Option<String>,
     /// Within so many seeds.
     #[arg(long, default_value_t = 500, requires = "planted")]
@@ -56,6 +59,11 @@ fn plant(name: &str) -> Result<Plant, String> {
     Plant::find(name).ok_or_else(|| format!("there is no plant {name}; there are {}", names()))
 }
 
+fn class(name: &str) -> Result<&'static str, String> {
+    let found = IN_TURN.into_iter().find(|class| *class == name);
+    found.ok_or_else(|| format!("{name} does not take turns; these do: {}", IN_TURN.join(" ")))
+}
+
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     match arguments.planted.as_deref() {
@@ -76,8 +84,8 @@ const CHUNK: u64 = 500;
 
 fn run(arguments: &Arguments) -> ExitCode {
     let (first, end) = (arguments.seed, arguments.seed + arguments.seeds.max(1));
-    let common =
-        Options { plant: arguments.plant, outside: arguments.outside, ..Options::new(first) };
+    let Arguments { plant, outside, class, .. } = *arguments;
+    let common = Options { plant, outside, class, ..Options::new(first) };
     eprintln!("seeds {first} to {}, {common:?}", end - 1);
     let began = match &arguments.resume {
         None => Ok(Progress::new(first)),

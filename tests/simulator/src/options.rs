@@ -88,6 +88,8 @@ pub struct Options {
     /// Only checkers that see what clients see take part: logs and states are not compared, states
     /// not recomputed, and nothing is asked of replicas but answers.
     pub outside: bool,
+    /// The class, of those that take turns, that is drawn anyhow.
+    pub class: Option<&'static str>,
     /// Whether to keep the last events in words.
     pub in_words: bool,
 }
@@ -96,6 +98,6 @@ impl Options {
     /// A plain run of a seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
-        Self { seed, plant: None, outside: false, in_words: false }
+        Self { seed, plant: None, outside: false, class: None, in_words: false }
     }
 }

@@ -367,11 +367,11 @@ impl Client {
         if own.id != session {
             return Ok(());
         }
-        let Some(Pending { call, .. }) = own.take_answered(number) else { return Ok(()) };
+        let Some(Pending { call, given_up, .. }) = own.take_answered(number) else { return Ok(()) };
         around.counts.replies += 1;
         match &call {
             Some(call) => {
-                let ended = Ended::Reply { session, number, step, outcome };
+                let ended = Ended::Reply { session, number, step, outcome, given_up };
                 around.workload.ended(self.index, call, &ended, &around.facts)
             }
             None if outcome.is_ok() => Ok(()),

@@ -23,7 +23,7 @@ pub(super) struct Pending {
     place: Place,
     body: RequestBody,
     pub(super) call: Option<Call>,
-    given_up: bool,
+    pub(super) given_up: bool,
     /// When it is sent again.
     due: u64,
     wait: u64,

@@ -116,7 +116,7 @@ impl Cluster {
         let clients = (0..profile.clients)
             .map(|index| Client::new(index, prng.index(profile.replicas), &mut prng))
             .collect();
-        let workloads = workloads::all(&mut prng, &catalog);
+        let workloads = workloads::all(&mut prng, &catalog, options.class);
         let stage = Stage::Faults { until: profile.faults };
         let mut cluster = Self {
             options,

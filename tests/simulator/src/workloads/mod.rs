@@ -6,15 +6,19 @@
 //! Not here: how calls travel (`clients/`).
 
 mod barrier;
+mod cells;
 mod counter;
+mod elections;
 mod holds;
 mod jobs;
 mod latch;
 mod leases;
+mod limits;
 mod lock;
 mod members;
 mod ordered;
 mod queue;
+mod registers;
 mod rival;
 mod tuples;
 mod yard;
@@ -33,8 +37,8 @@ use crate::{
 
 /// How a call ended.
 pub(crate) enum Ended<'a> {
-    /// With a reply.
-    Reply { session: SessionId, number: u64, step: Step, outcome: &'a Outcome },
+    /// With a reply; its client may have given it up before.
+    Reply { session: SessionId, number: u64, step: Step, outcome: &'a Outcome, given_up: bool },
     /// Its session is over.
     Unknown,
 }
@@ -114,10 +118,15 @@ pub(crate) trait Workload {
 /// How many workloads there are in a run.
 pub(crate) const NUMBER: usize = 7;
 
-/// The workloads of every run, and one of those that take turns; client `n` works for number
-/// `n % NUMBER`.
-pub(crate) fn all(prng: &mut Prng, catalog: &Catalog) -> [Box<dyn Workload>; NUMBER] {
-    let in_turn = in_turn(prng);
+/// The workloads of every run, and one of those that take turns, that on the wanted class if there is
+/// one; client `n` works for number `n % NUMBER`.
+pub(crate) fn all(
+    prng: &mut Prng,
+    catalog: &Catalog,
+    wanted: Option<&str>,
+) -> [Box<dyn Workload>; NUMBER] {
+    let drawn = IN_TURN[prng.index(IN_TURN.len())];
+    let in_turn = in_turn(wanted.unwrap_or(drawn), prng);
     [
         Box::new(counter::Counters::new()),
         Box::new(queue::Queues::new(prng)),
@@ -129,18 +138,38 @@ pub(crate) fn all(prng: &mut Prng, catalog: &Catalog) -> [Box<dyn Workload>; NUM
     ]
 }
 
-/// A workload on one of the classes of which each run has but one.
-fn in_turn(prng: &mut Prng) -> Box<dyn Workload> {
-    match prng.below(9) {
-        0 => Box::new(holds::Holds::new(holds::Kind::Semaphore)),
-        1 => Box::new(holds::Holds::new(holds::Kind::RwLock)),
-        2 => Box::new(ordered::Ordered::new(ordered::Kind::Priority)),
-        3 => Box::new(ordered::Ordered::new(ordered::Kind::Delay)),
-        4 => Box::new(jobs::Jobs::new()),
-        5 => Box::new(latch::Latches::new(prng)),
-        6 => Box::new(leases::Leases::new()),
-        7 => Box::new(members::Members::new()),
-        _ => Box::new(tuples::Tuples::new()),
+/// The classes of which each run has but one.
+pub const IN_TURN: [&str; 12] = [
+    "Semaphore",
+    "RwLock",
+    "PriorityQueue",
+    "DelayQueue",
+    "WorkQueue",
+    "Latch",
+    "Lease",
+    "Membership",
+    "TupleSpace",
+    "Register",
+    "Election",
+    "RateLimiter",
+];
+
+/// A workload on one of them.
+fn in_turn(class: &str, prng: &mut Prng) -> Box<dyn Workload> {
+    match class {
+        "Semaphore" => Box::new(holds::Holds::new(holds::Kind::Semaphore)),
+        "RwLock" => Box::new(holds::Holds::new(holds::Kind::RwLock)),
+        "PriorityQueue" => Box::new(ordered::Ordered::new(ordered::Kind::Priority)),
+        "DelayQueue" => Box::new(ordered::Ordered::new(ordered::Kind::Delay)),
+        "WorkQueue" => Box::new(jobs::Jobs::new()),
+        "Latch" => Box::new(latch::Latches::new(prng)),
+        "Lease" => Box::new(leases::Leases::new()),
+        "Membership" => Box::new(members::Members::new()),
+        "TupleSpace" => Box::new(tuples::Tuples::new()),
+        "Register" => Box::new(registers::Registers::new()),
+        "Election" => Box::new(elections::Elections::new()),
+        "RateLimiter" => Box::new(limits::Limits::new(prng)),
+        other => panic!("no workload takes turns on {other}"),
     }
 }
 

@@ -173,7 +173,7 @@ impl Workload for Queues {
     ) -> Checked {
         let fate = match ended {
             Ended::Unknown => Fate::Unknown,
-            Ended::Reply { session, number, step, outcome: Ok(bytes) } => {
+            Ended::Reply { session, number, step, outcome: Ok(bytes), .. } => {
                 self.served(*session, call, *number, *step)?;
                 if call.method == "consume" {
                     self.consume(bytes, *step)?;
