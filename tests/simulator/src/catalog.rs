@@ -7,7 +7,7 @@ use gesmas_coroutine::native_module;
 use gesmas_machine::{ClassName, CodeHash, MethodName, ObjectName, OnBehalf, RequestBody};
 use gesmas_sdk::host::NativeClass;
 
-use crate::engine::SimulatedEngine;
+use crate::{engine::SimulatedEngine, twins::Twin};
 
 /// What a workload asks for.
 #[derive(Clone, Debug)]
@@ -32,6 +32,8 @@ pub(crate) struct Catalog {
     rival: Vec<u8>,
     /// Whether the standard classes are WebAssembly.
     mixed: bool,
+    /// What stands in for a standard class, native in any case.
+    twin: Option<NativeClass>,
     signatures: BTreeMap<(ClassName, String), u64>,
 }
 
@@ -51,19 +53,22 @@ pub(crate) fn object(class: &str, name: &str) -> ObjectName {
 }
 
 impl Catalog {
-    /// All classes; the standard ones as WebAssembly, or all native.
-    pub(crate) fn new(mixed: bool) -> Self {
+    /// All classes; the standard ones as WebAssembly, or all native, and perhaps a wrong twin in place of
+    /// one of them.
+    pub(crate) fn new(mixed: bool, twin: Option<Twin>) -> Self {
         let rival = native_module(&second_rival());
         let (modules, signatures) = (BTreeMap::new(), BTreeMap::new());
-        let mut catalog = Self { modules, rival, mixed, signatures };
-        for class in gesmas_classes::native().into_iter().chain(own()) {
+        let twin = twin.map(Twin::native);
+        let mut catalog = Self { modules, rival, mixed, twin, signatures };
+        for class in catalog.standard().chain(own()) {
             let name = ClassName::new(class.name).expect("standard classes have good names");
             let interface = Interface::decode(class.interface).expect("the macro made it");
             for method in interface.methods {
                 let key = (name.clone(), method.name);
                 catalog.signatures.insert(key, method.signature);
             }
-            let wasm = gesmas_classes::find(class.name).filter(|_| mixed);
+            let replaced = twin.is_some_and(|twin| twin.name == class.name);
+            let wasm = gesmas_classes::find(class.name).filter(|_| mixed && !replaced);
             let module = wasm.map(|standard| standard.module.to_vec());
             let module = module.unwrap_or_else(|| native_module(&class));
             catalog.modules.insert(name, module);
@@ -74,10 +79,18 @@ impl Catalog {
     /// An engine that runs them, with so many live activations.
     pub(crate) fn engine(&self, live: usize) -> SimulatedEngine {
         if self.mixed {
-            SimulatedEngine::mixed(own(), live)
+            SimulatedEngine::mixed(own().into_iter().chain(self.twin), live)
         } else {
-            SimulatedEngine::native(gesmas_classes::native().into_iter().chain(own()))
+            SimulatedEngine::native(self.standard().chain(own()))
         }
+    }
+
+    /// The standard classes, with the twin in its place.
+    fn standard(&self) -> impl Iterator<Item = NativeClass> + use<> {
+        let twin = self.twin;
+        let right =
+            move |class: NativeClass| twin.filter(|twin| twin.name == class.name).unwrap_or(class);
+        gesmas_classes::native().into_iter().map(right)
     }
 
     /// The codes that want one name.

@@ -23,6 +23,7 @@ pub mod rival;
 mod run;
 mod schedule;
 mod trace;
+mod twins;
 mod verdict;
 mod workloads;
 pub mod yard;
@@ -32,6 +33,7 @@ pub use crate::{
     planted::{Notice, notice},
     progress::Progress,
     run::{run_seed, run_seeds},
+    twins::Twin,
     verdict::{Counts, FAULTS, MARKS, Verdict, Violation},
     workloads::IN_TURN,
 };

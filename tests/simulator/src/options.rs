@@ -2,6 +2,8 @@
 
 use gesmas_machine::PlantedBug;
 
+use crate::twins::Twin;
+
 /// What is planted to prove that a checker notices it: a fault of the simulated surroundings, or a
 /// bug of the product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +31,8 @@ pub enum Plant {
     Renumbering,
     /// A bug of the product.
     Bug(PlantedBug),
+    /// A bug of a standard class.
+    Twin(Twin),
 }
 
 impl Plant {
@@ -50,7 +54,8 @@ impl Plant {
     #[must_use]
     pub fn all() -> Vec<Self> {
         let bugs = PlantedBug::ALL.iter().map(|bug| Self::Bug(*bug));
-        Self::FAULTS.into_iter().chain(bugs).collect()
+        let twins = Twin::ALL.iter().map(|twin| Self::Twin(*twin));
+        Self::FAULTS.into_iter().chain(bugs).chain(twins).collect()
     }
 
     /// Its name.
@@ -58,6 +63,7 @@ impl Plant {
     pub fn name(self) -> String {
         match self {
             Self::Bug(bug) => format!("{bug:?}"),
+            Self::Twin(twin) => format!("{twin:?}"),
             fault => format!("{fault:?}"),
         }
     }
@@ -76,6 +82,15 @@ impl Plant {
             _ => None,
         }
     }
+
+    /// The wrong twin of a class, if it is one.
+    #[must_use]
+    pub fn twin(self) -> Option<Twin> {
+        match self {
+            Self::Twin(twin) => Some(twin),
+            _ => None,
+        }
+    }
 }
 
 /// What to run.
@@ -88,7 +103,7 @@ pub struct Options {
     /// Only checkers that see what clients see take part: logs and states are not compared, states
     /// not recomputed, and nothing is asked of replicas but answers.
     pub outside: bool,
-    /// The class, of those that take turns, that is drawn anyhow.
+    /// The class, of those that take turns, that is drawn anyhow; that of a planted twin by default.
     pub class: Option<&'static str>,
     /// Whether to keep the last events in words.
     pub in_words: bool,
@@ -99,5 +114,10 @@ impl Options {
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self { seed, plant: None, outside: false, class: None, in_words: false }
+    }
+
+    /// The class that is drawn anyhow, if there is one: what is planted in a class must be used.
+    pub(crate) fn wanted(&self) -> Option<&'static str> {
+        self.class.or_else(|| self.plant.and_then(Plant::twin).map(Twin::class))
     }
 }

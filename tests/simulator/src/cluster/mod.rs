@@ -106,7 +106,7 @@ impl Cluster {
         let mut prng = Prng::new(options.seed);
         // A part of the clusters runs WebAssembly, which takes longer.
         let webassembly = prng.permille(40);
-        let catalog = Catalog::new(webassembly);
+        let catalog = Catalog::new(webassembly, options.plant.and_then(Plant::twin));
         let profile = Profile::draw(&mut prng, &catalog);
         let hosts: Vec<_> =
             (1..=profile.replicas as u64).map(|id| Host::new(id, &profile, &options)).collect();
@@ -116,7 +116,7 @@ impl Cluster {
         let clients = (0..profile.clients)
             .map(|index| Client::new(index, prng.index(profile.replicas), &mut prng))
             .collect();
-        let workloads = workloads::all(&mut prng, &catalog, options.class);
+        let workloads = workloads::all(&mut prng, &catalog, options.wanted());
         let stage = Stage::Faults { until: profile.faults };
         let mut cluster = Self {
             options,
