@@ -262,7 +262,7 @@ pub enum Forbidden {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{name} is {limit}")]
 pub struct LimitExceeded {
-    /// Name of the limit, as in `limits.rs`.
+    /// Name of the limit, as in `limits/`.
     pub name: String,
     /// Its value.
     pub limit: u64,

@@ -117,7 +117,7 @@ pub fn random() -> u64 {
     host::number(&Request::Random)
 }
 
-/// The caller's session; none in a handler.
+/// The caller's session; none in a handler, or in a call on nobody's behalf.
 #[must_use]
 pub fn session() -> Option<Session> {
     host::ask(&Request::Session, None, |reader| {

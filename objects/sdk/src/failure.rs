@@ -15,8 +15,8 @@ use crate::class::Finish;
 /// What a method returns. Without a second type, its only failure is its cancellation.
 pub type Result<T, E = Cancelled> = core::result::Result<T, E>;
 
-/// The call was cancelled while it was blocked: by its deadline, its caller, the end of its session
-/// or an operator.
+/// The call was cancelled: by its deadline, its caller, the end of its session or an operator while it
+/// was blocked, or because its wait would have closed a circle.
 ///
 /// A method that gets it may clean up and should return: a `p()` that would block again gets it
 /// once more.
@@ -38,7 +38,7 @@ pub enum NotAcquired {
     Cancelled,
     /// The caller's session is over; the call runs on because it is detached.
     SessionOver,
-    /// There is no session: a handler runs on nobody's behalf.
+    /// There is no session: handlers, and some calls, run on nobody's behalf.
     NoSession,
 }
 
