@@ -25,6 +25,7 @@ use super::{
     outbox::{Outbox, Refused},
     peers,
     router::Router,
+    standard::StandardClasses,
     syncer::Syncer,
 };
 use crate::{
@@ -80,6 +81,8 @@ pub(super) struct Driver {
     links: BTreeMap<u64, Link>,
     pub(super) waiting: BTreeMap<ReadId, Waiting>,
     next_read: u64,
+    /// Standard classes that clients need; none where such classes run natively.
+    standard: Option<StandardClasses>,
     /// Code that could not be compiled here, and when that was known, monotonic nanoseconds.
     pub(super) failed: BTreeMap<CodeHash, u64>,
     slice: u32,
@@ -120,6 +123,7 @@ impl Driver {
             clock,
             router: Router::default(),
             compiler,
+            standard: None,
             keeper,
             syncer,
             links: BTreeMap::new(),
@@ -351,6 +355,21 @@ impl Driver {
     pub(super) fn turned_away(&self) -> Option<&'static str> {
         let reason = if self.replica.has_diverged() { DIVERGED } else { DISK_FULL };
         self.replica.turns_away().then_some(reason)
+    }
+
+    /// Standard classes are loaded through this from now on, but for a program that has classes of its
+    /// own in it: whoever runs it says which code has a standard name.
+    pub(super) fn load_standard_classes(&mut self, standard: StandardClasses) {
+        let native = self.replica.machine().engine().native.classes().next().is_some();
+        self.standard = (!native).then_some(standard);
+    }
+
+    /// A refusal for a client: one for want of a standard class has that loaded.
+    pub(super) fn refusal(&self, refusal: gesmas_machine::Refusal) -> protocol::Refusal {
+        convert::refusal(match &self.standard {
+            Some(standard) => standard.instead_of(refusal),
+            None => refusal,
+        })
     }
 
     pub(super) fn next_read(&mut self) -> ReadId {

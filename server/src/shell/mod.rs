@@ -31,6 +31,7 @@ mod requests;
 mod router;
 mod serve;
 mod sessions;
+mod standard;
 mod syncer;
 mod trial;
 

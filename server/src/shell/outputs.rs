@@ -54,7 +54,7 @@ impl Driver {
                     let object = object.clone();
                     let _busy = self.replica.handle_command(Command::Migrate { object });
                 }
-                let refusal = convert::refusal(refusal);
+                let refusal = self.refusal(refusal);
                 let id = errors::log_refusal(&refusal, 0, correlation);
                 (id, Err(protocol::ReadError::Refused(refusal)))
             }
@@ -97,8 +97,8 @@ impl Driver {
                 }
             }
             Effect::Refused { session, number, refusal } => {
-                let refusal = convert::refusal(refusal);
                 let known = self.router.has_session(session);
+                let refusal = if known { self.refusal(refusal) } else { convert::refusal(refusal) };
                 let id = known.then(|| errors::log_refusal(&refusal, session.0, number)).flatten();
                 let refused = protocol::Refused { session: session.0, number, refusal, id };
                 self.router.send_to_session(session, ServerMessage::Refused(refused));

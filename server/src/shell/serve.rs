@@ -25,6 +25,7 @@ use super::{
     keeper::Keeper,
     peers,
     recover::{folder, make_engine, make_replica, open_snapshots},
+    standard::standard_classes,
     syncer::Syncer,
 };
 use crate::{
@@ -283,7 +284,7 @@ impl Sockets {
     /// Runs the driver, and the tasks of the sockets beside it, until it stops.
     async fn serve(
         mut self,
-        driver: Driver,
+        mut driver: Driver,
         receiver: mpsc::Receiver<Input>,
     ) -> Result<(), ReplicaError> {
         let clients = TcpListener::from_std(self.clients).expect(LISTENS);
@@ -294,6 +295,9 @@ impl Sockets {
         for (peer, address) in self.others {
             tasks.spawn(peers::dial(self.identity.clone(), peer, address));
         }
+        let (standard, loader) = standard_classes();
+        tasks.spawn(loader.run(self.address));
+        driver.load_standard_classes(standard);
         tasks.spawn(tick(self.tick, self.inputs));
         let result = driver.run(receiver).await;
         if let Err(error) = &result {
