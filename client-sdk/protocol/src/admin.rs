@@ -99,6 +99,8 @@ pub enum AdminRequest {
         /// No more objects once there are so many faults; all faults of each object are listed.
         limit: u32,
     },
+    /// Lets the replica take the lead from the one that has it.
+    TakeLead,
 }
 
 impl AdminRequest {
@@ -119,6 +121,7 @@ impl AdminRequest {
             Self::ClusterStatus
             | Self::Counters
             | Self::TakeSnapshot
+            | Self::TakeLead
             | Self::SnapshotPiece { .. } => false,
         }
     }
@@ -160,6 +163,8 @@ pub enum AdminReply {
     Limits(Vec<LimitSummary>),
     /// To [`AdminRequest::ListFaults`]; true when there are more.
     Faults(Vec<FaultSummary>, bool),
+    /// To [`AdminRequest::TakeLead`]: the replica is about to, or leads already.
+    TakingLead,
 }
 
 /// Why a question has no answer.

@@ -121,6 +121,10 @@ questions!(
         AdminRequest::ShowObject { class: class.into(), object: object.into(), limit } =>
             AdminReply::Object(object) => object
     }
+    /// Lets the connected replica take the lead; whether it does shows in the status.
+    take_lead() -> () {
+        AdminRequest::TakeLead => AdminReply::TakingLead => ()
+    }
     /// Faults of handlers, of the objects after a place: all of each object, and no more objects once
     /// there are `limit` faults.
     list_faults(class: Option<String>, after: Option<(String, String)>, limit: u32)

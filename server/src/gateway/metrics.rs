@@ -35,7 +35,7 @@ use Kind::{Counter, Gauge, Histogram};
 const TIMES: &str = "http_request_seconds";
 
 /// What the replica and its gateway count: their own name, kind, and meaning.
-const DESCRIBED: [(&str, Kind, &str); 42] = [
+const DESCRIBED: [(&str, Kind, &str); 43] = [
     ("agreed_step", Gauge, "Last step whose state a majority voted for alike"),
     ("batches", Counter, "Batches of the log that were applied"),
     ("blocked_invocations", Counter, "Calls that blocked at least once"),
@@ -74,6 +74,7 @@ const DESCRIBED: [(&str, Kind, &str); 42] = [
     ("standstills", Counter, "How often it stood still"),
     ("steps", Counter, "Steps of the kernel"),
     ("takeovers", Counter, "Elections that began because a leader's process was gone"),
+    ("transfers", Counter, "Times this replica took the lead because it was asked to"),
     ("turns", Counter, "Turns of the driver"),
     ("undone_segments", Counter, "Segments that were undone"),
     ("void_batches", Counter, "Batches of leaders that were none any more"),

@@ -269,7 +269,8 @@ impl Node {
         Ok(())
     }
 
-    /// Tries to lead, above whatever this node has promised: for whoever knows that the leader is gone.
+    /// Tries to lead, above whatever this node has promised: for whoever knows that the leader is gone, or
+    /// was told to take its place. The election takes the promise for its leader within a round.
     pub fn take_lead(&mut self) -> Result<(), NodeError> {
         self.begin_input()?;
         self.run(OmniPaxos::try_become_leader)

@@ -55,6 +55,7 @@ pub use self::{
     peer::PeerError,
     reads::{Question, ReadId},
     snapshots::{Held, SnapshotCounts},
+    takeover::NotTakingLead,
 };
 use crate::{
     log::LogError,

@@ -7,7 +7,7 @@ use gesmas_machine::{
 };
 use gesmas_protocol::{self as protocol, AdminError, AdminReply, AdminRequest};
 
-use crate::replica::Replica;
+use crate::replica::{NotTakingLead, Replica};
 
 /// Greatest number of rows in one answer.
 const ROWS_MAX: usize = 10_000;
@@ -104,6 +104,10 @@ pub(super) fn answer(
             replica.want_snapshot();
             Ok(AdminReply::TakingSnapshot(replica.snapshot_counts().written))
         }
+        AdminRequest::TakeLead => match replica.handle_take_lead() {
+            Ok(()) | Err(NotTakingLead::Leads) => Ok(AdminReply::TakingLead),
+            Err(reason) => Err(AdminError::Unavailable { message: reason.to_string() }),
+        },
         AdminRequest::SnapshotPiece { .. } => panic!("the driver asks the keeper for pieces"),
         AdminRequest::TryClass { .. } => panic!("the driver has the module compiled first"),
         AdminRequest::Counters => Ok(AdminReply::Counters(counters(replica, counts))),
@@ -296,6 +300,7 @@ fn counters(replica: &Replica<BothEngines>, counts: &[(&'static str, u64)]) -> V
         ("stands_still", u64::from(replica.stands_still())),
         ("standstills", replica.standstills()),
         ("takeovers", replica.takeovers()),
+        ("transfers", replica.transfers()),
         ("agreed_step", replica.machine().agreed_step().map_or(0, |step| step.0)),
         ("divergences", replica.divergences()),
     ];

@@ -191,6 +191,39 @@ fn a_promise_that_nobody_heard_of(workarounds: Workarounds) -> Cluster {
     cluster
 }
 
+/// A leader that took its place from a living one is followed by the election too: nobody deposes it,
+/// although the former leader lives and comes first otherwise, and it is missed when it is gone.
+#[test]
+fn a_leader_that_was_asked_to_lead_keeps_the_lead_until_it_is_gone() {
+    let mut cluster = Cluster::elected(Setup::PLAIN);
+    let rounds = |cluster: &mut Cluster, ticks: u64, gone: Option<u64>| {
+        for _ in 0..ticks {
+            for id in (1..=3).filter(|id| Some(*id) != gone) {
+                cluster.node(id).tick().unwrap();
+            }
+            cluster.deliver_all(gone);
+        }
+    };
+    rounds(&mut cluster, 20, None);
+    cluster.node(2).take_lead().unwrap();
+    cluster.deliver_all(None);
+    assert!(cluster.node(2).is_leading() && !cluster.node(1).is_leading());
+    let ballot = cluster.node(2).promised_ballot();
+    cluster.node(2).append(text("one")).unwrap();
+    rounds(&mut cluster, 1_000, None);
+    for id in 1..=3 {
+        assert_eq!(cluster.node(id).promised_ballot(), ballot, "replica {id} follows");
+        assert_eq!(decided(cluster.node(id)), [text("one")]);
+    }
+    // Three rounds of five ticks to miss it and one to elect another, as with any leader.
+    rounds(&mut cluster, 20, Some(2));
+    let next = if cluster.node(1).is_leading() { 1 } else { 3 };
+    assert!(cluster.node(next).is_leading());
+    cluster.node(next).append(text("two")).unwrap();
+    cluster.deliver_all(Some(2));
+    assert_eq!(decided(cluster.node(4 - next)), [text("one"), text("two")]);
+}
+
 fn is_accepting(node: &Node) -> bool {
     node.leader().is_some_and(|leader| leader.accepting)
 }

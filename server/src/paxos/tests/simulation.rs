@@ -21,14 +21,29 @@ struct Faults {
     splits: u64,
     /// Power cuts, per mille of turns.
     crashes: u64,
+    /// Replicas that are asked to lead, per mille of turns.
+    transfers: u64,
     /// The replicas must agree once the faults stop.
     must_settle: bool,
 }
 
-const LOSSY: Faults =
-    Faults { lost_messages: 30, reconnections: 0, splits: 0, crashes: 0, must_settle: false };
-const CRASHES: Faults =
-    Faults { lost_messages: 0, reconnections: 15, splits: 8, crashes: 8, must_settle: true };
+const LOSSY: Faults = Faults {
+    lost_messages: 30,
+    reconnections: 0,
+    splits: 0,
+    crashes: 0,
+    transfers: 0,
+    must_settle: false,
+};
+const CRASHES: Faults = Faults {
+    lost_messages: 0,
+    reconnections: 15,
+    splits: 8,
+    crashes: 8,
+    transfers: 0,
+    must_settle: true,
+};
+const TRANSFERS: Faults = Faults { transfers: 10, ..CRASHES };
 
 struct Run<'a> {
     cluster: Cluster,
@@ -60,6 +75,9 @@ impl Run<'_> {
     fn inputs(&mut self, at: usize) {
         if self.choices.chance(400) {
             self.cluster.running(at).unwrap().node.tick().unwrap();
+        }
+        if self.faults.transfers > 0 && self.choices.chance(self.faults.transfers) {
+            self.cluster.running(at).unwrap().node.take_lead().unwrap();
         }
         self.append_some(at, 2);
         for from in 0..self.cluster.replicas.len() {
@@ -195,6 +213,12 @@ fn they_do_without_taking_messages_around_promises() {
 #[test]
 fn early_messages_and_power_cuts_lose_nothing_that_was_decided() {
     let (decided, crashes) = first_bad(1..301, 2000, Setup::PLAIN, &CRASHES).unwrap();
+    assert!(decided > 10_000 && crashes > 1000, "{decided} decided, {crashes} crashes");
+}
+
+#[test]
+fn nor_do_replicas_that_are_asked_to_lead() {
+    let (decided, crashes) = first_bad(1..301, 2000, Setup::PLAIN, &TRANSFERS).unwrap();
     assert!(decided > 10_000 && crashes > 1000, "{decided} decided, {crashes} crashes");
 }
 
