@@ -21,6 +21,7 @@ mod invocation;
 mod limits;
 mod log;
 mod logging;
+mod man;
 mod names;
 mod object;
 mod output;
@@ -122,6 +123,8 @@ enum Command {
     Config(config::ConfigArgs),
     /// Prints completions for a shell.
     Completions(completions::CompletionsArgs),
+    /// Writes manual pages.
+    Man(man::ManArgs),
     /// Explains the exit codes.
     #[command(hide = true, long_about = exit::TABLE)]
     ExitCodes,
@@ -196,6 +199,7 @@ fn run(command: Command, context: &Context) -> Result<(), Failure> {
             completions::run(&args, output);
             Ok(())
         }
+        Command::Man(args) => man::run(&args, output),
         Command::ExitCodes => {
             output.line(exit::TABLE);
             Ok(())

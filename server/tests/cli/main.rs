@@ -3,11 +3,11 @@
 
 mod process;
 
-use std::{fs, path::Path};
+use std::{fs, path::Path, process::Command};
 
 use serde_json::json;
 
-use process::{Dev, Running};
+use process::{Dev, End, Running};
 
 #[test]
 fn a_day_at_the_terminal() {
@@ -331,11 +331,41 @@ fn completions_and_help_need_no_cluster() {
         assert_eq!(end.code, Some(0));
         assert!(end.stdout.contains("gesmas"), "{shell}");
     }
+    manual_pages(&run);
     let table = run(&["help", "exit-codes"]);
     assert_eq!(table.code, Some(0));
     assert!(table.stdout.contains("  130    Interrupted."), "{table:?}");
     assert_eq!(run(&["call", "--help"]).code, Some(0));
     assert_eq!(run(&["frobnicate"]).code, Some(2));
+}
+
+/// Each command that the help lists has a page, which a reader of manuals takes without complaint if
+/// one is installed.
+fn manual_pages(run: &dyn Fn(&[&str]) -> End) {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let place = folder.path().join("man1");
+    let words = ["man", "--out", place.to_str().expect("it is UTF-8"), "--json"];
+    let made = run(&words).json();
+    let pages = made["pages"].as_array().expect("it is a list");
+    for page in ["gesmas.1", "gesmas-call.1", "gesmas-object-create.1", "gesmas-man.1"] {
+        assert!(pages.contains(&json!(page)), "{page} is missing in {pages:?}");
+    }
+    assert_eq!(fs::read_dir(&place).expect("it is a folder").count(), pages.len());
+    for page in pages.iter().filter_map(serde_json::Value::as_str) {
+        let text = fs::read_to_string(place.join(page)).expect("the page was written");
+        assert!(text.contains("\n.SH SYNOPSIS\n"), "{page}");
+        let reader = Command::new("groff")
+            .args(["-man", "-Tutf8", "-ww", "-z"])
+            .arg(place.join(page))
+            .output();
+        // Where there is none, what can be said without one has been said.
+        let Ok(read) = reader else { continue };
+        let complaints = String::from_utf8_lossy(&read.stderr);
+        assert!(read.status.success() && complaints.is_empty(), "{page}: {complaints}");
+    }
+    let one = run(&["man"]);
+    let page = fs::read_to_string(place.join("gesmas.1")).expect("the page was written");
+    assert_eq!((one.code, one.stdout.trim_end()), (Some(0), page.trim_end()));
 }
 
 #[test]
