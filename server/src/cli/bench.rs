@@ -1,6 +1,6 @@
 //! `gesmas bench`: see [`crate::bench`].
 
-use std::time::Duration;
+use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, Subcommand, ValueEnum};
 
@@ -55,7 +55,7 @@ enum Bench {
     /// closed loop, in which each caller has one call outstanding, or at a rate, with latencies
     /// counted from when each call was due.
     #[command(
-        after_help = "Examples:\n  gesmas bench cluster\n  gesmas bench cluster --clients 64 --seconds 10 --at leader\n  gesmas bench cluster --clients 64 --rates 1000,5000,10000"
+        after_help = "Examples:\n  gesmas bench cluster\n  gesmas bench cluster --clients 64 --seconds 10 --at leader\n  gesmas bench cluster --clients 64 --rates 1000,5000,10000\n  gesmas bench cluster --clients 64 --settings tracing.toml"
     )]
     Cluster(ClusterArgs),
     /// How long an update waits when the leader is lost, and when all replicas are started again.
@@ -108,6 +108,9 @@ struct ClusterArgs {
     /// Leaves out the points with many sessions or calls on few connections.
     #[arg(long)]
     only_clients: bool,
+    /// Tables of settings that are added to the configuration of each replica, to see what they cost.
+    #[arg(long, value_name = "FILE")]
+    settings: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -124,6 +127,11 @@ enum At {
 }
 
 impl ClusterArgs {
+    fn settings(&self) -> Result<String, Failure> {
+        let Some(path) = &self.settings else { return Ok(String::new()) };
+        std::fs::read_to_string(path).map_err(|error| Failure::file(path, &error))
+    }
+
     fn points(&self) -> Vec<Point> {
         let mut points = Vec::new();
         let mut add = |callers, sessions, connections, alone: bool| {
@@ -196,7 +204,12 @@ pub(super) async fn run(args: &BenchArgs, output: Output) -> Result<(), Failure>
                 EngineName::Wasm => ClassKind::Wasm,
                 EngineName::Native => ClassKind::Native,
             };
-            let options = cluster::Options { points: args.points(), length, kind };
+            let options = cluster::Options {
+                points: args.points(),
+                length,
+                kind,
+                settings: args.settings()?,
+            };
             // Points are results, and come one by one for people, all together for programs.
             let text = |text: &str| {
                 if !output.json {

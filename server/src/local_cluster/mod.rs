@@ -1,7 +1,7 @@
 //! A cluster of child processes on loopback, with data in a temporary folder: what the demo and the
 //! benchmarks run against.
 //!
-//! Each replica is a `gesmas serve` with the default settings, so the log is synced.
+//! Each replica is a `gesmas serve` with the default settings if no others are given, so the log is synced.
 //! Invariant: every child is ended when the cluster is dropped.
 //! Not here: what is done with the cluster.
 
@@ -83,6 +83,19 @@ impl LocalCluster {
         name: &'static str,
         count: u64,
     ) -> Result<Self, LocalClusterError> {
+        Self::start_configured(kind, name, count, "").await
+    }
+
+    /// The same with tables of settings added to the configuration of each replica.
+    ///
+    /// # Errors
+    /// [`LocalClusterError`] says what stood in the way; nothing is left running.
+    pub async fn start_configured(
+        kind: ClassKind,
+        name: &'static str,
+        count: u64,
+        settings: &str,
+    ) -> Result<Self, LocalClusterError> {
         let folder = tempfile::Builder::new()
             .prefix(&format!("gesmas-{name}-"))
             .tempdir()
@@ -98,7 +111,7 @@ impl LocalCluster {
         for (replica, address) in (1..=count).zip(clients) {
             let text = format!(
                 "cluster = \"de30\"\nreplica = {replica}\ndata = \"replica-{replica}\"\n\
-                 listen = \"{address}\"\nmembers = [{}]\n",
+                 listen = \"{address}\"\nmembers = [{}]\n{settings}\n",
                 members.join(", ")
             );
             let config = cluster.folder.path().join(format!("replica-{replica}.toml"));

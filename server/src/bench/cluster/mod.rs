@@ -1,6 +1,6 @@
 //! How many calls a second three replicas take, and with which latencies.
 //!
-//! Three `gesmas serve` processes on loopback with the default settings, so every call is synced to
+//! Three `gesmas serve` processes on loopback with the default settings if no others are given, so every call is synced to
 //! disk by a majority before it is answered; `Counter` as WebAssembly. In a closed loop each caller has
 //! one call outstanding; in an open one calls begin at a rate, whatever becomes of those before. All of
 //! it, clients included, shares the processors of one machine.
@@ -34,6 +34,8 @@ pub struct Options {
     pub length: Duration,
     /// How the class runs.
     pub kind: ClassKind,
+    /// Tables of settings that are added to the configuration of each replica, as TOML.
+    pub settings: String,
 }
 
 /// Why there are no figures.
@@ -82,7 +84,9 @@ pub async fn run(
     options: &Options,
     mut progress: impl FnMut(&PointReport),
 ) -> Result<Report, ClusterBenchError> {
-    let cluster = LocalCluster::start_with(options.kind, "bench", REPLICAS).await?;
+    let cluster =
+        LocalCluster::start_configured(options.kind, "bench", REPLICAS, &options.settings);
+    let cluster = cluster.await?;
     ship(&cluster.client_of(0).await?, options.kind).await?;
     let mut points = Vec::new();
     for (number, point) in options.points.iter().enumerate() {
