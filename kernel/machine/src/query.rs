@@ -15,7 +15,7 @@ use crate::{
         Time,
     },
     outcome::Trap,
-    state::{AlarmAction, ClassStatus, Fault, Origin, Status},
+    state::{AlarmAction, ClassStatus, Fault, Origin, Status, WakeUp},
 };
 
 /// A class.
@@ -394,6 +394,30 @@ impl<E> Machine<E> {
             })
         };
         self.world.state.invocations.values().filter_map(view).take(limit).collect()
+    }
+
+    /// Invocations that first blocked after another one, oldest first: each with session and number of
+    /// its request (none for a handler) and the semaphore that it waits for, or has just waited for.
+    pub fn blocked_since(
+        &self,
+        after: InvocationId,
+    ) -> impl DoubleEndedIterator<Item = (InvocationId, Option<(SessionId, u64)>, &[u8])> + '_ {
+        use std::ops::Bound::{Excluded, Unbounded};
+        let later = self.world.state.invocations.range((Excluded(after), Unbounded));
+        later.filter_map(|(id, invocation)| {
+            let (Status::Blocked(blocked)
+            | Status::Ready(
+                WakeUp::Granted(blocked) | WakeUp::TimedOut(blocked) | WakeUp::Cancelled(blocked),
+            )) = &invocation.status
+            else {
+                return None;
+            };
+            let request = match invocation.origin {
+                Origin::Request { session, number } => Some((session, number)),
+                Origin::Alarm(_) => None,
+            };
+            Some((*id, request, blocked.semaphore.as_ref()))
+        })
     }
 
     /// Sessions by id, at most `limit`.
