@@ -90,7 +90,9 @@ impl Call {
         PendingCall { session: self.session, number: Some(number), receiver }
     }
 
-    async fn send_when_there_is_room(self) -> PendingCall {
+    /// Waits for room if too many are outstanding, no longer than its deadline, and makes the request:
+    /// what awaiting a call does first.
+    pub async fn send_when_there_is_room(self) -> PendingCall {
         let deadline = after(self.deadline);
         let room = self.session.shared.permits.clone().acquire_owned();
         let permit = match deadline {
