@@ -13,4 +13,5 @@ pub mod paxos;
 pub mod replica;
 pub mod shell;
 pub mod snapshot;
+pub mod trace;
 mod view;

@@ -103,10 +103,19 @@ mod tests {
         let least = text.split("\nallow_plaintext").next().expect("a text has a start");
         let least: Config = toml::from_str(least).expect("the first settings are enough");
         let rest = |config: &Config| {
-            let Config { allow_plaintext, overrides, timing, log, kernel, compile, queues, .. } =
-                config;
+            let Config {
+                allow_plaintext,
+                overrides,
+                timing,
+                log,
+                kernel,
+                compile,
+                queues,
+                tracing,
+                ..
+            } = config;
             format!(
-                "{allow_plaintext:?} {overrides:?} {timing:?} {log:?} {kernel:?} {compile:?} {queues:?}"
+                "{allow_plaintext:?} {overrides:?} {timing:?} {log:?} {kernel:?} {compile:?} {queues:?} {tracing:?}"
             )
         };
         assert_eq!(rest(&config), rest(&least));

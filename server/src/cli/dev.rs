@@ -69,7 +69,7 @@ pub(super) async fn run(args: &DevArgs, output: Output) -> Result<(), Failure> {
             Failure::from(error).advise("another port with --listen, another folder with --data")
         })?;
         let http = config.http.as_ref().expect("every replica here serves HTTP");
-        let gateway = gateway::start(http, server.clients()).await;
+        let gateway = gateway::start(http, server.clients(), server.tracer()).await;
         gateways.push(gateway.map_err(|error| {
             Failure::from(error).advise("another port with --http, another folder with --data")
         })?);
@@ -183,6 +183,7 @@ fn configs(args: &DevArgs) -> Result<Vec<Config>, Failure> {
             compile: shell::CompileConfig::default(),
             queues: shell::QueueConfig::default(),
             overrides: Vec::new(),
+            tracing: shell::TracingConfig::default(),
         };
         config.check()?;
         Ok(config)

@@ -39,6 +39,7 @@ use super::{
     keyed::{self, KEY_MAX, Keyed, KeyedFailure, Outcome},
     lenders::Lender,
     problem::Problem,
+    spans::RequestSpan,
 };
 use crate::{
     failure::{Failure, exit::Exit},
@@ -69,6 +70,9 @@ impl Target {
         name: &str,
     ) -> Result<Self, Problem> {
         check_name(class, object)?;
+        if let Some(span) = RequestSpan::current() {
+            span.set_target(class, object, name);
+        }
         let interface = gateway.interfaces.of(class).await?;
         let method = match interface::method(&interface, name) {
             Ok(method) => method.clone(),
@@ -281,6 +285,7 @@ async fn perform(
                 on_behalf,
                 deadline: options.deadline,
                 withdrawn: options.cancel,
+                span: RequestSpan::current(),
             };
             perform_keyed(gateway, target, options.wait, keyed).await
         }
@@ -290,7 +295,11 @@ async fn perform(
             let Target { class, object, method } = target;
             let (name, signature) = (method.name.as_str(), method.signature);
             let call = seat.session.call(class, object, name, signature, arguments.to_vec());
-            let result = call.on_behalf(on_behalf).deadline(deadline).await;
+            let call = call.on_behalf(on_behalf).deadline(deadline);
+            let pending = call.send_when_there_is_room().await;
+            let span = RequestSpan::current().zip(pending.number());
+            let _parent = span.map(|(span, number)| span.adopt(seat.session.id(), number));
+            let result = pending.await;
             target.answer(&result.map_err(|failure| target.problem(failure))?)
         }
     }

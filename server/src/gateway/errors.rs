@@ -42,6 +42,11 @@ impl Told {
             id: failure.id,
         }
     }
+
+    /// The stable word of the failure.
+    pub(super) fn code(&self) -> &str {
+        &self.code
+    }
 }
 
 /// The beginning of a text.

@@ -19,7 +19,7 @@ use gesmas_client::{
 };
 use tokio::sync::{Notify, watch};
 
-use super::{Shared, calls::Target};
+use super::{Shared, calls::Target, spans::RequestSpan};
 
 /// How long an outcome is kept at least.
 const KEPT: Duration = Duration::from_secs(300);
@@ -66,6 +66,8 @@ pub(super) struct Keyed {
     pub(super) deadline: Duration,
     /// It is to be cancelled, wherever it is under way, and not to be made if it was not yet.
     pub(super) withdrawn: bool,
+    /// The span of the request that asks for it, parent of the call if it is the first that does.
+    pub(super) span: Option<RequestSpan>,
 }
 
 impl Keyed {
@@ -154,7 +156,7 @@ async fn run(
         Err(error) => return Outcome { session: None, result: Err(KeyedFailure::Open(error)) },
     };
     let kept_by = session.id();
-    let Keyed { target, arguments, on_behalf, deadline, withdrawn, .. } = keyed;
+    let Keyed { target, arguments, on_behalf, deadline, withdrawn, span, .. } = keyed;
     let Target { class, object, method, .. } = &target;
     let (name, signature) = (&method.name, method.signature);
     let call = if withdrawn {
@@ -163,6 +165,7 @@ async fn run(
         session.call(class, object, name, signature, arguments, on_behalf)
     };
     let mut call = call.deadline(deadline).send();
+    let _parent = span.zip(call.number()).map(|(span, number)| span.adopt(kept_by, number));
     let ended = tokio::select! {
         ended = &mut call => ended,
         () = withdrawal.notified() => {

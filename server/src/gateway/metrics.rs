@@ -70,6 +70,8 @@ const DESCRIBED: [(&str, Kind, &str); 43] = [
     ("snapshots_failed", Counter, "Snapshots that could not be written"),
     ("snapshots_installed", Counter, "Snapshots that were taken from others"),
     ("snapshots_written", Counter, "Snapshots that were written"),
+    ("spans_exported", Counter, "Spans that the collector of traces took"),
+    ("spans_lost", Counter, "Spans that it did not get"),
     ("stands_still", Gauge, "Whether the replica stands still for lack of room on its disk"),
     ("standstills", Counter, "How often it stood still"),
     ("steps", Counter, "Steps of the kernel"),

@@ -31,6 +31,7 @@ mod page;
 mod problem;
 mod requesters;
 mod sessions;
+mod spans;
 mod watch;
 
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
@@ -44,9 +45,9 @@ use tokio::{net::TcpListener, task::JoinHandle};
 
 use self::{
     admittance::Admittance, errors::Errors, interfaces::Interfaces, keyed::KeyedRuns,
-    lenders::Lenders, requesters::Requesters, watch::Times,
+    lenders::Lenders, requesters::Requesters, spans::HttpSpans, watch::Times,
 };
-use crate::shell::HttpConfig;
+use crate::{shell::HttpConfig, trace::Tracer};
 
 /// How long the replica may take until it accepts the gateway's connection.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -79,6 +80,8 @@ pub(crate) struct Gateway {
     admittance: Admittance,
     errors: Errors,
     times: Times,
+    /// None if no traces are exported.
+    spans: Option<HttpSpans>,
     /// Where the replica's clients connect, for people.
     replica: SocketAddr,
 }
@@ -105,11 +108,16 @@ impl Drop for Server {
     }
 }
 
-/// Serves HTTP for the replica whose clients connect at `replica`.
+/// Serves HTTP for the replica whose clients connect at `replica`, with spans of its requests if there
+/// is a tracer: that of the same replica, which finds there what spans are its calls' parents.
 ///
 /// # Errors
 /// [`GatewayError`] when the address is taken or the replica does not answer.
-pub async fn start(config: &HttpConfig, replica: SocketAddr) -> Result<Server, GatewayError> {
+pub async fn start(
+    config: &HttpConfig,
+    replica: SocketAddr,
+    tracer: Option<Tracer>,
+) -> Result<Server, GatewayError> {
     let bind = |error| GatewayError::Bind { address: config.listen, error };
     let listener = TcpListener::bind(config.listen).await.map_err(bind)?;
     let address = listener.local_addr().map_err(bind)?;
@@ -124,6 +132,7 @@ pub async fn start(config: &HttpConfig, replica: SocketAddr) -> Result<Server, G
         admittance: Admittance::new(config, address),
         errors: Errors::default(),
         times: watch::times(),
+        spans: tracer.map(HttpSpans::new),
         client,
         replica,
     });
@@ -174,6 +183,7 @@ fn router(gateway: Shared) -> Router {
         .method_not_allowed_fallback(problem::method_not_allowed)
         .layer(axum::extract::DefaultBodyLimit::max(BODY_MAX))
         .layer(middleware::from_fn_with_state(gateway.clone(), admittance::check))
+        .layer(middleware::from_fn_with_state(gateway.clone(), spans::trace))
         .layer(middleware::from_fn_with_state(gateway.clone(), watch::watch))
         .with_state(gateway)
 }

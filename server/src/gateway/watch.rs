@@ -29,12 +29,12 @@ const NOWHERE: &str = "none";
 /// What kind of request it is.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(super) struct Labels {
-    method: &'static str,
-    route: String,
+    pub(super) method: &'static str,
+    pub(super) route: String,
 }
 
 impl Labels {
-    fn of(request: &Request) -> Self {
+    pub(super) fn of(request: &Request) -> Self {
         let method = match *request.method() {
             Method::GET => "GET",
             Method::POST => "POST",

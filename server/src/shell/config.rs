@@ -57,6 +57,19 @@ pub struct Config {
     /// Invocations that end instead of being run. Equal on all replicas.
     #[serde(default)]
     pub overrides: Vec<OverrideConfig>,
+    /// Traces of calls.
+    #[serde(default)]
+    pub tracing: TracingConfig,
+}
+
+/// Traces of calls.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TracingConfig {
+    /// Where a collector takes OTLP over HTTP, `http://HOST:PORT`; empty if none does.
+    pub otlp: String,
+    /// Part of the calls that have a span, from 0 to 1.
+    pub sample: f64,
 }
 
 /// HTTP for clients without a library, and for people.
@@ -166,6 +179,32 @@ pub struct QueueConfig {
     pub connections: usize,
 }
 
+impl Default for TracingConfig {
+    fn default() -> Self {
+        Self { otlp: String::new(), sample: 1.0 }
+    }
+}
+
+impl TracingConfig {
+    fn check(&self) -> Result<(), ConfigError> {
+        // Written so that what is no number is refused as well.
+        if !(0.0..=1.0).contains(&self.sample) {
+            return Err(setting("tracing.sample", "must be from 0 to 1"));
+        }
+        let address = self.otlp.parse::<axum::http::Uri>().ok();
+        let good = address.is_some_and(|address| {
+            address.scheme_str() == Some("http")
+                && address.authority().is_some()
+                && address.query().is_none()
+        });
+        if self.otlp.is_empty() || good {
+            return Ok(());
+        }
+        let problem = "must be like \"http://127.0.0.1:4318\", without encryption, or empty";
+        Err(setting("tracing.otlp", problem))
+    }
+}
+
 impl Default for Timing {
     fn default() -> Self {
         Self { tick_ms: 10, heartbeat_ticks: 10, resend_ticks: 20, forward_again_ms: 500 }
@@ -266,6 +305,7 @@ impl Config {
     pub fn check(&self) -> Result<(), ConfigError> {
         self.cluster_id()?;
         self.check_members()?;
+        self.tracing.check()?;
         let http = self.http.as_ref().map(|http| ("http.listen", http.listen));
         let all = [("listen", self.listen), ("members", self.own_peers())];
         for (name, address) in all.into_iter().chain(http) {
@@ -390,5 +430,14 @@ mod tests {
         assert!(problem(&GOOD.replace("replica = 3,", "replica = 4,")).contains("1 to 3"));
         assert!(problem(&GOOD.replace("127.0.0.1:7100", "10.0.0.1:7100")).contains("loopback"));
         assert!(toml::from_str::<Config>(&format!("{GOOD}\nsurprise = 1")).is_err());
+        for (settings, name) in [
+            ("otlp = \"https://127.0.0.1:4318\"", "tracing.otlp: "),
+            ("otlp = \"127.0.0.1:4318\"", "tracing.otlp: "),
+            ("sample = 1.5", "tracing.sample: "),
+            ("sample = nan", "tracing.sample: "),
+        ] {
+            let problem = problem(&format!("{GOOD}\n[tracing]\n{settings}"));
+            assert!(problem.starts_with(name), "{settings}: {problem}");
+        }
     }
 }

@@ -25,12 +25,14 @@ use super::{
     outbox::{Outbox, Refused},
     peers,
     router::Router,
+    spans::Spans,
     standard::StandardClasses,
     syncer::Syncer,
 };
 use crate::{
     paxos,
     replica::{ReadId, Replica, ReplicaError},
+    trace::Tracer,
 };
 
 /// Inputs taken in one turn: enough to fill a batch, few enough to keep heartbeats coming.
@@ -93,6 +95,8 @@ pub(super) struct Driver {
     /// Turns, and inputs taken in them.
     turns: u64,
     inputs: u64,
+    /// None if no traces are exported.
+    pub(super) spans: Option<Spans>,
     /// What others may know of the replica while it runs.
     leading: watch::Sender<bool>,
 }
@@ -135,8 +139,15 @@ impl Driver {
             diverged: false,
             turns: 0,
             inputs: 0,
+            spans: None,
             leading,
         }
+    }
+
+    /// Lets what clients ask for have spans.
+    pub(super) fn traced(mut self, tracer: Option<Tracer>) -> Self {
+        self.spans = tracer.map(|tracer| Spans::new(tracer, self.replica.machine()));
+        self
     }
 
     /// Works until it is told to stop.
@@ -170,6 +181,7 @@ impl Driver {
         for input in inputs.drain(..) {
             if matches!(input, Input::Stop) {
                 self.router.say_goodbye("the replica is stopping");
+                self.end_spans();
                 return Ok(None);
             }
             self.handle(input)?;
@@ -221,8 +233,17 @@ impl Driver {
     }
 
     fn put_out(&mut self) {
+        if let Some(spans) = &mut self.spans {
+            spans.note_blocked(self.replica.machine());
+        }
         self.route_outputs();
         self.router.flush();
+    }
+
+    pub(super) fn end_spans(&mut self) {
+        if let Some(spans) = &mut self.spans {
+            spans.end_all(self.replica.machine());
+        }
     }
 
     fn handle(&mut self, input: Input) -> Result<(), ReplicaError> {
@@ -317,6 +338,9 @@ impl Driver {
         for id in gone {
             self.waiting.remove(&id);
             self.replica.forget_read(id);
+            if let Some(spans) = &mut self.spans {
+                spans.forget_read(id);
+            }
         }
     }
 
@@ -384,8 +408,10 @@ impl Driver {
 
     /// Counts for operators.
     pub(super) fn counts(&self) -> Vec<(&'static str, u64)> {
-        let own = [("turns", self.turns), ("inputs", self.inputs)];
-        own.into_iter().chain(self.router.counts()).collect()
+        let (exported, lost) = self.spans.as_ref().map_or((0, 0), Spans::counts);
+        let spans = [("spans_exported", exported), ("spans_lost", lost)];
+        let own = [("turns", self.turns), ("inputs", self.inputs)].into_iter().chain(spans);
+        own.chain(self.router.counts()).collect()
     }
 
     /// Peers to which a connection stands.

@@ -31,6 +31,7 @@ mod requests;
 mod router;
 mod serve;
 mod sessions;
+mod spans;
 mod standard;
 mod syncer;
 mod trial;
@@ -38,7 +39,7 @@ mod trial;
 pub use self::{
     config::{
         CompileConfig, Config, ConfigError, HttpConfig, KernelConfig, LogConfig, Member,
-        QueueConfig, SnapshotConfig, Timing,
+        QueueConfig, SnapshotConfig, Timing, TracingConfig,
     },
     serve::{ServeError, Server, start, start_with},
 };

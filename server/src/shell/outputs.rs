@@ -1,6 +1,6 @@
 //! What comes out of the core: effects for the clients that are here, ends of reads, code to compile.
 
-use gesmas_machine::{Command, Effect, Outcome, Refusal};
+use gesmas_machine::{Command, Effect, Outcome, Position, Refusal, SessionId};
 use gesmas_protocol::{self as protocol, AdminError, AdminReply, ServerMessage};
 
 use super::{
@@ -19,7 +19,10 @@ impl Driver {
                 Output::Piece { id, result } => self.piece_read(id, result),
                 // Replies and events of the time between were never put out here: whoever comes back
                 // gets what its session holds.
-                Output::Replaced => self.router.say_goodbye("the replica caught up by a snapshot"),
+                Output::Replaced => {
+                    self.router.say_goodbye("the replica caught up by a snapshot");
+                    self.end_spans();
+                }
                 Output::CaughtUp { id } => match self.waiting.remove(&id) {
                     Some(Waiting::Session { connection, session }) => {
                         self.session_known(connection, session);
@@ -40,6 +43,7 @@ impl Driver {
         let Some(Waiting::Read { connection, correlation }) = self.waiting.remove(&id) else {
             return;
         };
+        let read = id;
         let position = self.position();
         let (id, result) = match result {
             Ok(Ok(value)) => (None, Ok(value.into())),
@@ -59,6 +63,9 @@ impl Driver {
                 (id, Err(protocol::ReadError::Refused(refusal)))
             }
         };
+        if let Some(spans) = &mut self.spans {
+            spans.end_read(read, position.step, result.as_ref().err(), id);
+        }
         let reply = protocol::ReadReply { correlation, position, result, id };
         self.router.send(connection, ServerMessage::ReadReply(reply));
     }
@@ -83,22 +90,19 @@ impl Driver {
                 let over = protocol::SessionOver { session: session.0, reason };
                 self.router.send_to_session(session, ServerMessage::SessionOver(over));
                 self.router.detach(session);
+                if let Some(spans) = &mut self.spans {
+                    spans.end_session(session);
+                }
             }
             Effect::Reply { session, number, position, outcome } => {
-                if self.router.has_session(session) {
-                    let position = convert::position(position);
-                    let outcome = convert::outcome(outcome);
-                    if let Err(error) = &outcome {
-                        errors::log_call(error, position, session.0, number);
-                    }
-                    let session_id = session.0;
-                    let reply = protocol::Reply { session: session_id, number, position, outcome };
-                    self.router.send_to_session(session, ServerMessage::Reply(reply));
-                }
+                self.route_reply(session, number, position, outcome);
             }
             Effect::Refused { session, number, refusal } => {
                 let known = self.router.has_session(session);
                 let refusal = if known { self.refusal(refusal) } else { convert::refusal(refusal) };
+                if let Some(spans) = &mut self.spans {
+                    spans.refuse_call(session.0, number, &refusal);
+                }
                 let id = known.then(|| errors::log_refusal(&refusal, session.0, number)).flatten();
                 let refused = protocol::Refused { session: session.0, number, refusal, id };
                 self.router.send_to_session(session, ServerMessage::Refused(refused));
@@ -129,6 +133,31 @@ impl Driver {
             Effect::HandlerFailed { object, text } => {
                 tracing::warn!(%object, fault = text, "a handler failed");
             }
+        }
+    }
+
+    fn route_reply(
+        &mut self,
+        session: SessionId,
+        number: u64,
+        position: Position,
+        outcome: Outcome,
+    ) {
+        let here = self.router.has_session(session);
+        if !here && self.spans.is_none() {
+            return;
+        }
+        let position = convert::position(position);
+        let outcome = convert::outcome(outcome);
+        if let Some(spans) = &mut self.spans {
+            spans.end_call(session, number, position, outcome.as_ref().err(), here);
+        }
+        if here {
+            if let Err(error) = &outcome {
+                errors::log_call(error, position, session.0, number);
+            }
+            let reply = protocol::Reply { session: session.0, number, position, outcome };
+            self.router.send_to_session(session, ServerMessage::Reply(reply));
         }
     }
 }

@@ -24,16 +24,26 @@ impl Driver {
     pub(super) fn request(&mut self, connection: ConnectionId, request: protocol::Request) {
         let (session, number) = (request.session, request.number);
         self.router.attach(connection, SessionId(session));
+        let mut begun = false;
         let refusal = match convert::request(request) {
             Err(error) => protocol::Refusal::Invalid { message: error.to_string() },
-            Ok(request) => match request.check(&self.replica.machine().limits()) {
-                Err(limit) => convert::refusal(gesmas_machine::Refusal::Limit(limit)),
-                Ok(()) => match self.order(connection, Command::Request(request)) {
-                    Ok(()) => return,
-                    Err(refusal) => refusal,
-                },
-            },
+            Ok(request) => {
+                if let Some(spans) = &mut self.spans {
+                    begun = spans.begin(&request);
+                }
+                match request.check(&self.replica.machine().limits()) {
+                    Err(limit) => convert::refusal(gesmas_machine::Refusal::Limit(limit)),
+                    Ok(()) => match self.order(connection, Command::Request(request)) {
+                        Ok(()) => return,
+                        Err(refusal) => refusal,
+                    },
+                }
+            }
         };
+        // A request that comes again is turned away alone: what it asked for before goes on.
+        if let Some(spans) = self.spans.as_mut().filter(|_| begun) {
+            spans.refuse_call(session, number, &refusal);
+        }
         self.refuse(connection, session, number, refusal);
     }
 
@@ -81,11 +91,16 @@ impl Driver {
             return;
         };
         let (correlation, stale, seen) = (read.correlation, read.stale, Step(read.seen.step));
-        let refusal = match convert::read(read, principal) {
+        let read = convert::read(read, principal);
+        let read_id = self.next_read();
+        let refusal = match read {
             Err(error) => protocol::Refusal::Invalid { message: error.to_string() },
             Ok(read) => {
+                let id = read_id;
+                if let Some(spans) = &mut self.spans {
+                    spans.begin_read(id, &read, stale);
+                }
                 let question = Question { read: Some(read), seen, stale, alive: None };
-                let id = self.next_read();
                 if self.replica.handle_read(id, question).is_ok() {
                     self.waiting.insert(id, Waiting::Read { connection, correlation });
                     return;
@@ -95,7 +110,11 @@ impl Driver {
         };
         let position = self.position();
         let id = errors::log_refusal(&refusal, 0, correlation);
-        let result = Err(protocol::ReadError::Refused(refusal));
+        let refused = protocol::ReadError::Refused(refusal);
+        if let Some(spans) = &mut self.spans {
+            spans.end_read(read_id, position.step, Some(&refused), id);
+        }
+        let result = Err(refused);
         let reply = protocol::ReadReply { correlation, position, result, id };
         self.router.send(connection, ServerMessage::ReadReply(reply));
     }

@@ -33,6 +33,7 @@ use crate::{
     paxos::NodeError,
     replica::ReplicaError,
     snapshot::{SnapshotError, Worker},
+    trace::{Exporting, TraceError, Tracer},
 };
 
 /// Why a replica could not start, or had to stop.
@@ -64,6 +65,9 @@ pub enum ServeError {
     /// The cache of compiled code cannot be used.
     #[error(transparent)]
     Cache(#[from] CacheError),
+    /// Traces cannot be exported.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
     /// An address cannot be listened on.
     #[error("{address}: {error}")]
     Bind {
@@ -96,6 +100,7 @@ pub struct Server {
     ended: watch::Receiver<bool>,
     clients: SocketAddr,
     leading: watch::Receiver<bool>,
+    trace: Option<(Tracer, Exporting)>,
 }
 
 impl Server {
@@ -111,6 +116,12 @@ impl Server {
         self.leading.clone()
     }
 
+    /// Takes spans for the collector; none if the configuration has no collector.
+    #[must_use]
+    pub fn tracer(&self) -> Option<Tracer> {
+        self.trace.as_ref().map(|(tracer, _)| tracer.clone())
+    }
+
     /// Waits until the replica has to stop.
     pub async fn ended(&self) {
         let mut ended = self.ended.clone();
@@ -118,7 +129,7 @@ impl Server {
         let _gone = ended.wait_for(|ended| *ended).await;
     }
 
-    /// Stops the replica: its clients are told to go elsewhere.
+    /// Stops the replica: its clients are told to go elsewhere, and its last spans are exported.
     ///
     /// # Errors
     /// Why it had stopped by itself.
@@ -127,6 +138,9 @@ impl Server {
         let _gone = self.inputs.send(Input::Stop).await;
         let driver = self.driver;
         let joined = tokio::task::spawn_blocking(move || driver.join()).await;
+        if let Some((_, exporting)) = self.trace {
+            exporting.stop().await;
+        }
         match joined.map_err(|_| ServeError::Broken)? {
             Ok(result) => result.map_err(ServeError::from),
             Err(_) => Err(ServeError::Broken),
@@ -164,6 +178,7 @@ pub async fn start_with(config: &Config, classes: &[NativeClass]) -> Result<Serv
         &config.compile,
         sender.clone(),
     )?;
+    let trace = Tracer::start(config)?;
     let (leading_sender, leading) = watch::channel(false);
     let (ended_sender, ended) = watch::channel(false);
     let parts = Parts {
@@ -174,6 +189,7 @@ pub async fn start_with(config: &Config, classes: &[NativeClass]) -> Result<Serv
         clock,
         inputs: sender.clone(),
         leading: leading_sender,
+        tracer: trace.as_ref().map(|(tracer, _)| tracer.clone()),
     };
     let (made, is_made) = oneshot::channel();
     let (go, sockets) = oneshot::channel::<Sockets>();
@@ -203,7 +219,7 @@ pub async fn start_with(config: &Config, classes: &[NativeClass]) -> Result<Serv
         Ok(bound) => {
             let clients = bound.address;
             let _gone = go.send(bound);
-            Ok(Server { inputs: sender, driver, ended, clients, leading })
+            Ok(Server { inputs: sender, driver, ended, clients, leading, trace })
         }
         Err(error) => {
             drop(go);
@@ -224,11 +240,12 @@ struct Parts {
     clock: HostClock,
     inputs: mpsc::Sender<Input>,
     leading: watch::Sender<bool>,
+    tracer: Option<Tracer>,
 }
 
 impl Parts {
     fn make_driver(self) -> Result<Driver, ServeError> {
-        let Self { config, classes, wasm, compiler, clock, inputs, leading } = self;
+        let Self { config, classes, wasm, compiler, clock, inputs, leading, tracer } = self;
         let engine = BothEngines { native: NativeEngine::new(classes), wasm };
         let mut store = open_snapshots(&config)?;
         let replica = make_replica(&config, engine, &mut store, &clock)?;
@@ -236,7 +253,8 @@ impl Parts {
         let keeper = Keeper::start(Worker::new(store), inputs).map_err(failed)?;
         let syncer = Syncer::start().map_err(failed)?;
         let slice = config.kernel.slice;
-        Ok(Driver::new(replica, clock, compiler, keeper, syncer, slice, leading))
+        let driver = Driver::new(replica, clock, compiler, keeper, syncer, slice, leading);
+        Ok(driver.traced(tracer))
     }
 }
 
