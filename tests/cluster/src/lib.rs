@@ -11,6 +11,7 @@ mod binary;
 mod bystander;
 mod class;
 mod cluster;
+mod collector;
 mod hostile;
 mod http;
 mod load;
@@ -25,6 +26,7 @@ pub use crate::{
     bystander::Bystander,
     class::{Class, arguments},
     cluster::Cluster,
+    collector::{Collector, Exported},
     hostile::{Ledger, hostile_class, interface_with, with_interface},
     http::{Answer, Http},
     load::Load,
