@@ -35,7 +35,7 @@ use Kind::{Counter, Gauge, Histogram};
 const TIMES: &str = "http_request_seconds";
 
 /// What the replica and its gateway count: their own name, kind, and meaning.
-const DESCRIBED: [(&str, Kind, &str); 43] = [
+const DESCRIBED: [(&str, Kind, &str); 45] = [
     ("agreed_step", Gauge, "Last step whose state a majority voted for alike"),
     ("batches", Counter, "Batches of the log that were applied"),
     ("blocked_invocations", Counter, "Calls that blocked at least once"),
