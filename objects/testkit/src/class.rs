@@ -4,7 +4,7 @@
 
 use std::{
     collections::BTreeMap,
-    path::Path,
+    path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -40,10 +40,11 @@ impl Class {
     /// When it does not compile, with what to do about it.
     #[must_use]
     pub fn of_crate(native: NativeClass, manifest_dir: impl AsRef<Path>) -> Self {
-        static MODULES: Mutex<BTreeMap<&str, Arc<[u8]>>> = Mutex::new(BTreeMap::new());
+        static MODULES: Mutex<BTreeMap<PathBuf, Arc<[u8]>>> = Mutex::new(BTreeMap::new());
         let mut modules = MODULES.lock().unwrap_or_else(PoisonError::into_inner);
-        let module = modules.entry(native.name).or_insert_with(|| {
-            let module = gesmas_build::compile(manifest_dir.as_ref());
+        let folder = manifest_dir.as_ref();
+        let module = modules.entry(folder.into()).or_insert_with(|| {
+            let module = gesmas_build::compile(folder);
             module.unwrap_or_else(|error| panic!("{error}")).into()
         });
         Self { native, module: module.clone() }
@@ -63,6 +64,14 @@ impl Kind {
         Self::Wasm { module, artifact }
     }
 
+    /// Another class, run in the same way.
+    pub(crate) fn with(&self, class: &Class) -> Self {
+        match self {
+            Self::Native(_) => Self::Native(class.native),
+            Self::Wasm { .. } => Self::wasm(class.module.clone()),
+        }
+    }
+
     /// What a client ships.
     pub(crate) fn module(&self) -> Vec<u8> {
         match self {
@@ -71,16 +80,18 @@ impl Kind {
         }
     }
 
-    /// An engine that has run nothing.
-    pub(crate) fn engine(&self) -> BothEngines {
+    /// An engine for these that has run nothing.
+    pub(crate) fn engine(kinds: &[Self]) -> BothEngines {
+        let native: Vec<_> = kinds.iter().filter_map(Self::native).collect();
+        let slots = u32::try_from(LIVE).expect("it is small") + SPARE;
+        let slots = if native.is_empty() { slots } else { 1 };
+        BothEngines { native: NativeEngine::new(native), wasm: wasm_engine(slots) }
+    }
+
+    const fn native(&self) -> Option<NativeClass> {
         match self {
-            Self::Native(class) => {
-                BothEngines { native: NativeEngine::new([*class]), wasm: wasm_engine(1) }
-            }
-            Self::Wasm { .. } => {
-                let slots = u32::try_from(LIVE).expect("it is small") + SPARE;
-                BothEngines { native: NativeEngine::new([]), wasm: wasm_engine(slots) }
-            }
+            Self::Native(class) => Some(*class),
+            Self::Wasm { .. } => None,
         }
     }
 

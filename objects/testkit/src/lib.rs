@@ -43,13 +43,16 @@
 //! Invariants: equal tests and seeds run equally, whatever the machine does; a world that ends finds
 //! its state sound, and nobody but the test made its time pass.
 //! Not here: more than one replica, lost messages and crashes, which no class can tell from a call that
-//! takes longer. [`World::restart`] shows that blocked calls survive what they must.
+//! takes longer. [`World::restart`] shows that blocked calls survive what they must, and
+//! [`World::replace`] what becomes of them and of the state when there is a new version of the class.
 
 mod class;
 mod client;
 mod order;
 mod tasks;
 mod world;
+
+pub use gesmas_machine::Replace;
 
 pub use crate::{
     class::Class,

@@ -14,7 +14,8 @@ use gesmas_coroutine::BothEngines;
 use gesmas_machine::{
     Acknowledged, Ballot, Batch, CallError, ClassName, CodeHash, Command, Effect, Engine as _,
     Genesis, Limits, LogEntry, Machine, MethodName, ObjectName, ObjectView, OnBehalf, Outcome,
-    Place, Progress, Read, Request, RequestBody, STATE_MACHINE_VERSION, SessionId, Settings, Time,
+    Place, Progress, Read, Replace, Request, RequestBody, STATE_MACHINE_VERSION, SessionId,
+    Settings, Time,
 };
 use gesmas_sdk::{
     abi::value::nanoseconds,
@@ -50,7 +51,8 @@ struct Admitted {
 
 /// See the file's head.
 pub struct World {
-    kind: Kind,
+    /// The code that the class has, last, and before it what it had.
+    kinds: Vec<Kind>,
     class: ClassName,
     machine: Machine<BothEngines>,
     now: Time,
@@ -92,7 +94,8 @@ impl World {
     }
 
     fn new(name: &str, kind: Kind) -> Self {
-        let engine = kind.engine();
+        let kinds = vec![kind];
+        let engine = Kind::engine(&kinds);
         let genesis = Genesis {
             cluster: 7,
             state_machine_version: STATE_MACHINE_VERSION,
@@ -104,7 +107,7 @@ impl World {
         };
         let name = ClassName::new(name).expect("the name of the class is one of a class");
         let mut world = Self {
-            kind,
+            kinds,
             class: name.clone(),
             machine: Machine::new(engine, Settings { live_activations: LIVE }),
             now: BEGINNING,
@@ -119,19 +122,51 @@ impl World {
         };
         world.apply(LogEntry::Genesis(Box::new(genesis)));
         world.apply(LogEntry::LeaderStart { ballot: BALLOT, now: BEGINNING });
-        let author = world.client().session;
-        let module = world.kind.module();
-        let code = CodeHash::of(&module);
-        world.request(author, RequestBody::PutClass { class: name, module, replace: None });
-        world.kind.install(world.machine.engine_mut());
-        let effects = world.order(Command::Compiled { replica: REPLICA, code, failure: None });
-        for effect in effects {
-            if let Effect::Reply { outcome: Err(error), .. } = effect {
-                panic!("the class is refused: {error}");
-            }
+        if let Err(error) = world.put(None) {
+            panic!("the class is refused: {error}");
         }
         assert!(world.machine.class(&world.class).is_some_and(|class| class.ready), "it is loaded");
         world
+    }
+
+    /// Puts the newest code.
+    fn put(&mut self, replace: Option<Replace>) -> Result<(), CallError> {
+        let author = self.client().session;
+        let kind = self.kinds.last().expect("a world has a class").clone();
+        let (class, module) = (self.class.clone(), kind.module());
+        let code = CodeHash::of(&module);
+        let mut effects = self.request(author, RequestBody::PutClass { class, module, replace });
+        kind.install(self.machine.engine_mut());
+        effects.extend(self.order(Command::Compiled { replica: REPLICA, code, failure: None }));
+        let replies = effects.into_iter().filter_map(|effect| match effect {
+            Effect::Reply { session, outcome, .. } if session == author => Some(outcome),
+            _ => None,
+        });
+        let outcome = replies.last().expect("a put is answered once its code is compiled");
+        outcome.map(|_| ())
+    }
+
+    /// Puts other code in the place of the class's, as `gesmas class put --replace` does: calls that are
+    /// blocked go on in theirs, and objects are migrated when they are next needed. In a native world the
+    /// crates of the two have different versions.
+    ///
+    /// # Errors
+    /// What an operator is told: blocked calls are in the way of another layout, `migrate` is missing, …
+    ///
+    /// # Panics
+    /// When the class has another name.
+    pub fn replace(&mut self, class: &Class, replace: Replace) -> Result<(), Ended> {
+        assert_eq!(class.native.name, self.class.as_str(), "code replaces code of its own name");
+        let kind = self.kinds.last().expect("a world has a class").with(class);
+        self.kinds.push(kind);
+        // An engine is made for the native classes that there are.
+        self.restart();
+        let put = self.put(Some(replace));
+        if put.is_err() {
+            self.kinds.pop();
+        }
+        self.settle();
+        put.map_err(Ended::Failed)
     }
 
     /// A client with a new session.
@@ -235,9 +270,11 @@ impl World {
     pub fn restart(&mut self) {
         let image = self.machine.encode_image();
         let settings = Settings { live_activations: LIVE };
-        let machine = Machine::from_image(&image, self.kind.engine(), settings);
+        let machine = Machine::from_image(&image, Kind::engine(&self.kinds), settings);
         self.machine = machine.expect("a machine reads its own image");
-        self.kind.install(self.machine.engine_mut());
+        for kind in &self.kinds {
+            kind.install(self.machine.engine_mut());
+        }
         self.machine.check_state().expect("a state is sound after a restart");
     }
 
@@ -314,12 +351,12 @@ impl World {
         self.request(session, body);
     }
 
-    fn request(&mut self, session: SessionId, body: RequestBody) {
+    fn request(&mut self, session: SessionId, body: RequestBody) -> Vec<Effect> {
         let last = self.sessions.get_mut(&session).expect("it is open");
         *last += 1;
         let place = Place { session, number: *last, previous: *last - 1 };
         let acknowledged = Acknowledged::default();
-        self.order(Command::Request(Request { place, acknowledged, time_left: None, body }));
+        self.order(Command::Request(Request { place, acknowledged, time_left: None, body }))
     }
 
     fn read(&mut self, session: SessionId, call: StubCall) -> Answer {
