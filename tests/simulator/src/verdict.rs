@@ -157,6 +157,8 @@ counts! {
     standstills,
     /// Replicas that took over from a leader whose process was gone.
     takeovers,
+    /// Replicas that took the lead because they were asked to.
+    transfers,
     /// Disks that were lost.
     lost_disks,
     /// Bits of logs that flipped.
@@ -214,7 +216,7 @@ counts! {
 }
 
 /// Rare events that many runs together must have seen, each at least once.
-pub const MARKS: [&str; 24] = [
+pub const MARKS: [&str; 25] = [
     "ordered_by_two_leaders",
     "cancels_beside_grants",
     "undone_segments",
@@ -235,6 +237,7 @@ pub const MARKS: [&str; 24] = [
     "divergences_named",
     "standstills",
     "takeovers",
+    "transfers",
     "crashes_in_turn",
     "power_cuts",
     "expired_sessions",

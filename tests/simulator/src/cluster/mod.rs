@@ -312,6 +312,7 @@ impl Cluster {
         }
         self.trace.tell(now, || format!("turn of {}: {}", host + 1, self.hosts[host].standing()));
         self.counts.takeovers += out.takeovers;
+        self.counts.transfers += out.transfers;
         if out.reconnect {
             self.counts.standstills += 1;
             for other in 0..self.hosts.len() {

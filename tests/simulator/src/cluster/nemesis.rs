@@ -57,6 +57,7 @@ impl Cluster {
                 let until = self.schedule.now() + self.prng.below(7 * SECOND);
                 self.clients[client].fall_silent(until);
             }
+            96..98 => self.transfer(host),
             _ => self.with_client(client, Client::move_on),
         }
         Ok(())
@@ -105,6 +106,13 @@ impl Cluster {
     fn cut_all_power(&mut self) {
         self.counts.power_cuts += 1;
         (0..self.hosts.len()).for_each(|host| self.crash(host));
+    }
+
+    /// A replica is asked to lead, as an operator asks, whoever leads.
+    fn transfer(&mut self, host: usize) {
+        let process = self.hosts[host].process.as_mut();
+        let asked = process.map(|process| process.replica.handle_take_lead());
+        self.trace.tell(self.schedule.now(), || format!("{} is to lead: {asked:?}", host + 1));
     }
 
     fn pause(&mut self, host: usize) {

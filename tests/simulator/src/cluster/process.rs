@@ -81,6 +81,8 @@ pub(super) struct Turn {
     pub(super) reconnect: bool,
     /// Leaders that it took over from.
     pub(super) takeovers: u64,
+    /// Leads that it took because it was asked to.
+    pub(super) transfers: u64,
 }
 
 /// Puts frames on their connections.
@@ -193,7 +195,7 @@ impl Process {
         out: &mut Turn,
     ) -> Result<(), Stop> {
         self.replica.handle_time(now);
-        let takeovers = self.replica.takeovers();
+        let before = (self.replica.takeovers(), self.replica.transfers());
         for _ in 0..TURN_INPUTS {
             let Some(input) = self.inbox.pop_front() else { break };
             self.handle(input, history, out)?;
@@ -204,7 +206,8 @@ impl Process {
         self.route(out);
         self.finish_turn(history, out)?;
         out.reconnect = self.replica.take_reconnect();
-        out.takeovers = self.replica.takeovers() - takeovers;
+        out.takeovers = self.replica.takeovers() - before.0;
+        out.transfers = self.replica.transfers() - before.1;
         out.more = progress == Progress::More || !self.inbox.is_empty();
         Ok(())
     }
