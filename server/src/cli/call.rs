@@ -124,7 +124,7 @@ async fn hold(link: &Link) -> Result<(), Failure> {
     let over = states.wait_for(|state| matches!(state, SessionState::Lost(_)));
     tokio::select! {
         _ = over => Err(Failure::new(Exit::TimedOut, "session-over", "the session is over")),
-        _ = tokio::signal::ctrl_c() => Ok(()),
+        () = link.interrupted() => Ok(()),
     }
 }
 

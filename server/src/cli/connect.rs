@@ -8,8 +8,13 @@ use std::{future::IntoFuture, time::Duration};
 use clap::Args;
 use gesmas_client::{AdminFailure, CallFailure, Client, Page, Session, protocol::Bytes};
 
+use tokio::{
+    signal::unix::{SignalKind, signal},
+    sync::watch,
+};
+
 use super::output::Output;
-use crate::failure::Failure;
+use crate::failure::{Failure, exit::Exit};
 
 /// How long a command looks for a replica.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -52,9 +57,10 @@ impl Context {
 
     /// A client and a session of its own.
     pub(super) async fn open(&self) -> Result<Link, Failure> {
+        let interrupted = interruption()?;
         let client = self.connect().await?;
         let session = client.session().open().await?;
-        Ok(Link { client, session })
+        Ok(Link { client, session, interrupted })
     }
 }
 
@@ -64,10 +70,28 @@ pub(super) async fn connect(endpoints: Vec<String>, patience: Duration) -> Resul
     Ok(Client::builder().endpoints(endpoints).name(name).patience(patience).connect().await?)
 }
 
+/// Becomes true when the user interrupts the program, from now on: between two waits as well.
+fn interruption() -> Result<watch::Receiver<bool>, Failure> {
+    let signals = signal(SignalKind::interrupt());
+    let mut signals = signals.map_err(|error| {
+        Failure::new(Exit::Failed, "signal", format!("signals cannot be listened for: {error}"))
+    })?;
+    let (sender, interrupted) = watch::channel(false);
+    tokio::spawn(async move {
+        if signals.recv().await.is_some() {
+            sender.send_replace(true);
+        }
+        // The value stays, and who waits for it is not told that nobody can change it any more.
+        sender.closed().await;
+    });
+    Ok(interrupted)
+}
+
 /// A connection with a session.
 pub(super) struct Link {
     pub(super) client: Client,
     pub(super) session: Session,
+    interrupted: watch::Receiver<bool>,
 }
 
 impl Link {
@@ -78,8 +102,14 @@ impl Link {
     {
         tokio::select! {
             result = call.into_future() => result.map_err(WaitFailure::Call),
-            _ = tokio::signal::ctrl_c() => Err(WaitFailure::Interrupted),
+            () = self.interrupted() => Err(WaitFailure::Interrupted),
         }
+    }
+
+    /// Waits until the user has interrupted the program.
+    pub(super) async fn interrupted(&self) {
+        let mut interrupted = self.interrupted.clone();
+        interrupted.wait_for(|interrupted| *interrupted).await.expect("its sender waits for us");
     }
 
     /// Closes the session and the connection.
