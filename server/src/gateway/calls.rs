@@ -265,8 +265,14 @@ async fn perform(
     arguments: &[u8],
 ) -> Result<Response, Problem> {
     let lender = match options.session {
-        Some(session) => Some(gateway.lenders.hold(session).await?),
         None => None,
+        Some(session) => match gateway.lenders.hold(session).await {
+            Ok(lender) => Some(lender),
+            // The outcome of a call with a key is kept for longer than the session on whose behalf it
+            // was made; a new call is refused by the cluster.
+            Err(_) if options.key.is_some() => None,
+            Err(error) => return Err(error.into()),
+        },
     };
     if target.method.kind == MethodKind::Read {
         return perform_read(gateway, target, options, arguments, lender.as_ref()).await;

@@ -291,6 +291,24 @@ async fn a_session_owns_what_it_locks_through_any_replica() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_outcome_of_a_call_with_a_key_outlives_the_session_it_was_made_for() {
+    let cluster = Cluster::start().await;
+    let [http, other, _] = &clients(&cluster)[..] else { panic!("there are three replicas") };
+    let session = http.session("20s").await;
+    let lock = |http: &Http, key: &str| {
+        let http = http.with("gesmas-session", &*session).with("idempotency-key", key);
+        async move { http.call("Lock/l/lock", json!({ "owner": 1 })).await }
+    };
+    let token = lock(http, "first").await.result().clone();
+    let closed = http.send(Method::DELETE, &format!("/v1/sessions/{session}"), Value::Null).await;
+    assert_eq!(closed.status, 204);
+    for replica in [http, other] {
+        assert_eq!(lock(replica, "first").await.result(), &token);
+    }
+    assert_eq!(lock(other, "second").await.problem(), (404, "session-unknown"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_session_that_is_silent_expires_and_one_that_waits_does_not() {
     let cluster = Cluster::start().await;
     let [http, other, _] = &clients(&cluster)[..] else { panic!("there are three replicas") };
