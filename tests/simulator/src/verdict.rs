@@ -159,6 +159,8 @@ counts! {
     takeovers,
     /// Replicas that took the lead because they were asked to.
     transfers,
+    /// Of those, how many nobody heard of before the power failed.
+    unheard_promises,
     /// Disks that were lost.
     lost_disks,
     /// Bits of logs that flipped.
@@ -216,7 +218,7 @@ counts! {
 }
 
 /// Rare events that many runs together must have seen, each at least once.
-pub const MARKS: [&str; 25] = [
+pub const MARKS: [&str; 26] = [
     "ordered_by_two_leaders",
     "cancels_beside_grants",
     "undone_segments",
@@ -238,6 +240,7 @@ pub const MARKS: [&str; 25] = [
     "standstills",
     "takeovers",
     "transfers",
+    "unheard_promises",
     "crashes_in_turn",
     "power_cuts",
     "expired_sessions",

@@ -305,7 +305,7 @@ impl Cluster {
             }
             let arrival = now + self.frame_delay();
             self.links[host][to].send(connection, frame, arrival);
-            if self.options.plant == Some(Plant::Overtaking) && self.prng.permille(100) {
+            if self.options.plant == Some(Plant::Overtaking) && self.prng.permille(500) {
                 self.links[host][to].overtake();
             }
             self.pump(host, to);

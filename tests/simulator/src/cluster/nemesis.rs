@@ -108,11 +108,15 @@ impl Cluster {
         (0..self.hosts.len()).for_each(|host| self.crash(host));
     }
 
-    /// A replica is asked to lead, as an operator asks, whoever leads.
+    /// A replica is asked to lead, as an operator asks, whoever leads. Often its power fails at that:
+    /// then it may have promised itself a ballot that nobody has heard of.
     fn transfer(&mut self, host: usize) {
         let process = self.hosts[host].process.as_mut();
         let asked = process.map(|process| process.replica.handle_take_lead());
         self.trace.tell(self.schedule.now(), || format!("{} is to lead: {asked:?}", host + 1));
+        if asked == Some(Ok(())) && self.prng.permille(500) {
+            self.crash_in_turn(host);
+        }
     }
 
     fn pause(&mut self, host: usize) {

@@ -31,6 +31,8 @@ const STUCK_BEFORE: u64 = 200 * MILLISECOND;
 const QUIET: u64 = 500 * MILLISECOND;
 /// If all were in order for so long.
 const STUCK_AFTER: u64 = 4 * SECOND;
+/// How long a replica whose power is to fail has to promise itself a ballot.
+const UNHEARD: u64 = 100 * MILLISECOND;
 /// The least length of the drain, longer than the timeout of any session.
 const DRAIN_LEAST: u64 = 9 * SECOND;
 /// Nothing is pending by then.
@@ -201,6 +203,22 @@ impl Cluster {
             }
         }
         self.clients.iter_mut().for_each(|client| client.fall_silent(now));
+        self.let_promise_unheard();
+    }
+
+    /// A replica that nobody hears takes the lead, and its power fails: it comes back with a promise
+    /// above the ballot that its peers follow.
+    fn let_promise_unheard(&mut self) {
+        for host in 0..self.hosts.len() {
+            let alone = matches!(&self.stage, Stage::Drain { core, .. } if !core.contains(&host));
+            let process = self.hosts[host].process.as_mut().filter(|_| alone);
+            let Some(process) = process else { continue };
+            if process.replica.handle_take_lead().is_ok() {
+                self.counts.unheard_promises += 1;
+                let life = self.hosts[host].life;
+                self.schedule.after(UNHEARD, Event::Crash { host, life });
+            }
+        }
     }
 
     /// Whether a host may lack what its log no longer has.
