@@ -132,7 +132,7 @@ pub enum CallError {
         method: String,
     },
     /// The object does not exist, and cannot be created without arguments (or not by a read).
-    #[error("the object does not exist: create it first")]
+    #[error("the object does not exist (yet)")]
     ObjectUnknown,
     /// The object exists and was created with other arguments.
     #[error("the object exists and was created with other arguments")]

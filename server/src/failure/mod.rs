@@ -211,7 +211,10 @@ impl From<CallError> for Failure {
                 failure(Exit::NotFound).advise(format!("`gesmas class show {class}` lists methods"))
             }
             CallError::ObjectUnknown => failure(Exit::NotFound)
-                .advise("`gesmas object create Class/name ARGUMENTS` creates it"),
+                .advise(
+                    "`gesmas object create CLASS/NAME ARGUMENTS` creates it; so does the first \
+                         update, if its class needs no arguments for that",
+                ),
             CallError::InvocationUnknown => failure(Exit::NotFound)
                 .advise("it may have ended: `gesmas invocation ls` lists those that are blocked"),
             CallError::Other { code, .. } if code == "class-unknown" => class_unknown(message.clone()),

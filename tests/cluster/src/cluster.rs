@@ -92,7 +92,7 @@ impl Cluster {
         self.replicas[index].logged()
     }
 
-    /// A client of all replicas that knows the standard classes and the hostile one.
+    /// A client of all replicas that has the code of the hostile class.
     pub async fn client(&self) -> Client {
         let addresses: Vec<_> = self.indices().map(|index| self.address(index)).collect();
         connect(&addresses).await
@@ -252,14 +252,10 @@ async fn connect(addresses: &[SocketAddr]) -> Client {
 }
 
 fn builder(addresses: &[SocketAddr]) -> ClientBuilder {
-    let mut builder = Client::builder()
+    Client::builder()
         .endpoints(addresses.iter().map(ToString::to_string))
         .name("test")
-        .class("Hostile", crate::hostile::hostile_module());
-    for standard in gesmas_classes::ALL {
-        builder = builder.class(standard.name, standard.module);
-    }
-    builder
+        .class("Hostile", crate::hostile::hostile_module())
 }
 
 impl Cluster {

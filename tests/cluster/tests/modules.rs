@@ -4,6 +4,8 @@ use gesmas_client::{CallFailure, Session, protocol::CallError};
 use gesmas_cluster_tests::{
     Bystander, Class, Cluster, arguments, hostile_class, interface_with, wait, with_interface,
 };
+use gesmas_counter::CounterStub;
+use gesmas_lock::LockStub;
 
 const MEMORY: &str = r#"(memory (export "memory") 1)"#;
 const RUN: &str = r#"(func (export "m_run") (param i32))"#;
@@ -109,6 +111,29 @@ async fn a_bad_module_is_refused_by_the_rule_that_it_breaks() {
     let loaded: Vec<_> = loaded.into_iter().map(|class| class.class).collect();
     assert_eq!(loaded, ["Counter", "Queue"], "nothing bad was loaded");
     bystander.finish(&cluster).await;
+}
+
+/// The client has no code of any of them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_standard_class_is_loaded_when_it_is_needed_and_after_its_removal_again() {
+    let cluster = Cluster::start().await;
+    let session = cluster.session().await;
+    let client = cluster.client().await;
+    assert_eq!(client.list_classes().await.expect("classes are listed"), []);
+    let count = || {
+        let counter = CounterStub::new(session.clone(), "one");
+        async move { wait::bounded("a call", counter.increment()).await.expect("it counts") }
+    };
+    assert_eq!((count().await, count().await), (1, 2));
+    session.remove_object("Counter", "one").await.expect("it is removed");
+    session.remove_class("Counter").await.expect("nothing needs it");
+    assert_eq!(count().await, 1);
+    // A read needs it as well.
+    let lock = LockStub::new(session.clone(), "free");
+    assert_eq!(wait::bounded("a read", lock.holder()).await.expect("it is read"), None);
+    let classes = client.list_classes().await.expect("classes are listed");
+    let names: Vec<_> = classes.iter().map(|class| class.class.as_str()).collect();
+    assert_eq!(names, ["Counter", "Lock"]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
