@@ -64,7 +64,10 @@ async fn show(freshness: Freshness, context: &Context) -> Result<(), Failure> {
             "least": limit.least,
             "greatest": limit.greatest,
         }));
-        let numbers = [limit.value, limit.least, limit.greatest].map(|number| number.to_string());
+        // All others are counts, or bytes as their names say.
+        let unit = if limit.name == "session_timeout" { " ns" } else { "" };
+        let numbers =
+            [limit.value, limit.least, limit.greatest].map(|number| format!("{number}{unit}"));
         let [value, least, greatest] = numbers;
         table.row([limit.name, value, least, greatest]);
     }

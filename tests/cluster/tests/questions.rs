@@ -27,7 +27,7 @@ async fn an_answer_shows_what_was_acknowledged_through_another_replica() {
         askers.push(cluster.client_of(follower).await);
     }
     for round in 0..ROUNDS {
-        let counter = CounterStub::new(session.clone(), &format!("c{round:03}"));
+        let counter = CounterStub::new(session.clone(), format!("c{round:03}"));
         counter.add(1).await.expect("it counts");
         for asker in &askers {
             assert_eq!(names(asker).await.len(), round + 1, "in round {round}");

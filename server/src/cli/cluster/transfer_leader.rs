@@ -84,6 +84,6 @@ fn choose(answers: &[Answer], to: Option<u64>) -> Result<(String, u64), Failure>
             None => "no endpoint is that of a replica which follows".into(),
         };
         Failure::new(Exit::NotFound, "replica-unknown", message)
-            .advise("--endpoints or GESMAS_ENDPOINTS say where the replicas are")
+            .advise("all replicas have to be among --endpoints, or in GESMAS_ENDPOINTS")
     })
 }

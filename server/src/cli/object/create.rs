@@ -38,7 +38,7 @@ pub(super) async fn run(args: CreateArgs, context: &Context) -> Result<(), Failu
     link.close().await;
     result?;
     let object = args.object.to_string();
-    context.output.value(&json!({ "object": object }), || format!("{object} exists"));
+    context.output.value(&json!({ "object": object }), || format!("{object} is created"));
     Ok(())
 }
 
