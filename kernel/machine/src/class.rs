@@ -48,6 +48,13 @@ pub enum MethodKind {
     Migrate,
 }
 
+impl MethodKind {
+    /// Whether an invocation may go on in such a method.
+    pub(crate) const fn can_be_continued_with(self) -> bool {
+        matches!(self, Self::Update | Self::Handler)
+    }
+}
+
 impl ClassInterface {
     /// The method that creates objects, if the class has one.
     #[must_use]

@@ -109,15 +109,6 @@ pub enum CallError {
     /// No such session is open.
     #[error("no session with this number is open")]
     SessionUnknown,
-    /// The object keeps no such fault.
-    #[error("the object keeps no fault with this number")]
-    FaultUnknown,
-    /// The class's code has changed since the fault: it lacks the handler, or has it with other types.
-    #[error("the class has no handler {handler} any more that takes the arguments of the fault")]
-    HandlerGone {
-        /// The handler.
-        handler: MethodName,
-    },
     /// A limit of the machine stands against it.
     #[error("limit {0}")]
     Limit(LimitExceeded),
@@ -169,6 +160,15 @@ pub enum CallError {
     /// A limit cannot be changed so.
     #[error("the limit is not changed: {0}")]
     LimitNotChanged(LimitChangeError),
+    /// The object keeps no such fault.
+    #[error("the object keeps no fault with this number")]
+    FaultUnknown,
+    /// The class's code has changed since the fault: it lacks the handler, or has it with other types.
+    #[error("the class has no handler {handler} any more that takes the arguments of the fault")]
+    HandlerGone {
+        /// The handler.
+        handler: MethodName,
+    },
 }
 
 /// Why a call was cancelled.

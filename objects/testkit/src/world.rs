@@ -158,12 +158,15 @@ impl World {
     pub fn replace(&mut self, class: &Class, replace: Replace) -> Result<(), Ended> {
         assert_eq!(class.native.name, self.class.as_str(), "code replaces code of its own name");
         let kind = self.kinds.last().expect("a world has a class").with(class);
+        // Code that comes back is there once.
+        let before = self.kinds.clone();
+        self.kinds.retain(|other| other.module() != kind.module());
         self.kinds.push(kind);
         // An engine is made for the native classes that there are.
         self.restart();
         let put = self.put(Some(replace));
         if put.is_err() {
-            self.kinds.pop();
+            self.kinds = before;
         }
         self.settle();
         put.map_err(Ended::Failed)

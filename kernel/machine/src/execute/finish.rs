@@ -94,9 +94,7 @@ impl<E: Engine> Machine<E> {
         let limit = self.world.state.limits().argument_bytes;
         within("argument_bytes", limit, arguments.len() as u64)?;
         match self.world.state.interface_of(&invocation.frame).methods.get(method) {
-            Some(target) if matches!(target.kind, MethodKind::Update | MethodKind::Handler) => {
-                Ok(())
-            }
+            Some(target) if target.kind.can_be_continued_with() => Ok(()),
             _ => Err(Trap::TargetUnknown(method.clone())),
         }
     }

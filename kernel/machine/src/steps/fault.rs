@@ -5,7 +5,6 @@
 //! Invariant: `State::faulty` names the objects that keep faults, and no others.
 
 use crate::{
-    class::MethodKind,
     command::Place,
     effect::Effect,
     engine::Engine,
@@ -81,12 +80,13 @@ impl<E: Engine> Machine<E> {
         Ok(Vec::new())
     }
 
-    /// Whether the code that the class has now takes what the handler was called with.
+    /// Whether the code that the class has now takes what the handler was called with. It may have gone
+    /// on in an update, which is called then.
     fn check_fault_handler(&self, name: &ObjectName, fault: &Fault) -> Result<(), CallError> {
         let methods = &self.world.state.classes[&name.class].interface.methods;
         match methods.get(&fault.handler) {
             Some(method)
-                if method.kind == MethodKind::Handler && method.signature == fault.signature =>
+                if method.kind.can_be_continued_with() && method.signature == fault.signature =>
             {
                 Ok(())
             }

@@ -234,7 +234,7 @@ impl ClassInterface {
     pub(crate) fn has_handler_of(&self, other: &Self, handler: &MethodName) -> bool {
         let signature = |interface: &Self| {
             let method = interface.methods.get(handler)?;
-            (method.kind == MethodKind::Handler).then_some(method.signature)
+            method.kind.can_be_continued_with().then_some(method.signature)
         };
         signature(self).is_some_and(|own| signature(other) == Some(own))
     }

@@ -20,6 +20,8 @@ update look 1
   read $0 -> value
   return $value
 handler ring 1
+  continue chime $
+update chime 1
   read broken -> broken
   if $broken = yes bad
   write rung $
@@ -93,11 +95,11 @@ fn a_fault_is_retried_until_its_handler_succeeds() {
               ann#1 ok
               ann#2 ok 1
             > +10 tick
-              fault of Bell/b: ring: it panicked: cannot ring one
+              fault of Bell/b: chime: it panicked: cannot ring one
             > ann retries 1 of Bell/b
               ann#3 ok
             > +1 tick
-              fault of Bell/b: ring: it panicked: cannot ring one
+              fault of Bell/b: chime: it panicked: cannot ring one
             > ann retries 1 of Bell/b
               ann#4 error: the object keeps no fault with this number
             > ann calls Bell/b mend; ann retries 2 of Bell/b
@@ -134,8 +136,8 @@ fn a_dropped_fault_is_gone_and_its_object_with_it_if_nothing_else_keeps_that() {
           ann#2 ok 1
           ann#3 ok 2
         > +10 ann calls Bell/b mend
-          fault of Bell/b: ring: it panicked: cannot ring one
-          fault of Bell/b: ring: it panicked: cannot ring two
+          fault of Bell/b: chime: it panicked: cannot ring one
+          fault of Bell/b: chime: it panicked: cannot ring two
           ann#4 ok
         > ann drops 1 of Bell/b
           ann#5 ok
@@ -202,17 +204,17 @@ fn a_retry_needs_a_handler_of_the_same_signature_and_room_for_an_alarm() {
           ann#1 ok
           ann#2 ok 1
         > +10 ann calls Bell/b after 5 two
-          fault of Bell/b: ring: it panicked: cannot ring one
+          fault of Bell/b: chime: it panicked: cannot ring one
           ann#3 ok 2
         > ann retries 1 of Bell/b
           ann#4 error: limit alarms_per_object is 1
         > +10 ann replaces Bell@2
-          fault of Bell/b: ring: it panicked: cannot ring two
+          fault of Bell/b: chime: it panicked: cannot ring two
           compile Bell
         > replica 1 compiled Bell@2; replica 2 compiled Bell@2
           ann#5 ok 32 bytes
         > ann retries 1 of Bell/b
-          ann#6 error: the class has no handler ring any more that takes the arguments of the fault
+          ann#6 error: the class has no handler chime any more that takes the arguments of the fault
         > ann drops 1 of Bell/b
           ann#7 ok
         > ann drops 2 of Bell/b
