@@ -11,6 +11,8 @@ use crate::replica::{NotTakingLead, Replica};
 
 /// Greatest number of rows in one answer.
 const ROWS_MAX: usize = 10_000;
+/// The same of faults, which are longer.
+const FAULTS: usize = 5_000;
 
 /// Answers one question.
 pub(super) fn answer(
@@ -94,7 +96,8 @@ pub(super) fn answer(
                 .map(|(class, object)| ObjectName::new(&class, &object))
                 .transpose()
                 .map_err(name_error)?;
-            let (faults, more) = machine.faults(class.as_ref(), after.as_ref(), rows(limit));
+            let (faults, more) =
+                machine.faults(class.as_ref(), after.as_ref(), rows(limit).min(FAULTS));
             let faults = faults.iter().map(|(object, fault)| fault_summary(object, fault));
             Ok(AdminReply::Faults(faults.collect(), more))
         }
@@ -186,8 +189,17 @@ fn fault_summary(object: &ObjectName, view: &FaultView) -> protocol::FaultSummar
         handler: view.handler.to_string(),
         arguments: shown.then(|| view.arguments.clone().into()),
         at: view.at.0,
-        error: view.trap.to_string(),
+        error: beginning(view.trap.to_string(), protocol::FaultSummary::ERROR_MAX),
     }
+}
+
+/// At most so many bytes of a text, which a guest may have made as long as its memory is.
+fn beginning(mut text: String, bytes: usize) -> String {
+    if text.len() > bytes {
+        text.truncate(text.floor_char_boundary(bytes - '…'.len_utf8()));
+        text.push('…');
+    }
+    text
 }
 
 fn semaphore_detail(view: SemaphoreView, limit: usize) -> protocol::SemaphoreDetail {

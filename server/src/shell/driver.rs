@@ -24,6 +24,7 @@ use super::{
     keeper::Keeper,
     outbox::{Outbox, Refused},
     peers,
+    questions::Questions,
     router::Router,
     spans::Spans,
     standard::StandardClasses,
@@ -66,8 +67,6 @@ pub(super) enum Waiting {
     Session { connection: ConnectionId, session: SessionId },
     /// That the leader has heard of a session, whose client asked under this correlation.
     Alive { connection: ConnectionId, session: SessionId, correlation: u64 },
-    /// A question of an operator about the state.
-    Question { connection: ConnectionId, correlation: u64, request: protocol::AdminRequest },
     /// A piece of a snapshot, under the client's correlation.
     Piece { connection: ConnectionId, correlation: u64 },
 }
@@ -82,6 +81,7 @@ pub(super) struct Driver {
     syncer: Syncer,
     links: BTreeMap<u64, Link>,
     pub(super) waiting: BTreeMap<ReadId, Waiting>,
+    pub(super) questions: Questions,
     next_read: u64,
     /// Standard classes that clients need; none where such classes run natively.
     standard: Option<StandardClasses>,
@@ -132,6 +132,7 @@ impl Driver {
             syncer,
             links: BTreeMap::new(),
             waiting: BTreeMap::new(),
+            questions: Questions::default(),
             next_read: 1,
             failed: BTreeMap::new(),
             slice,
@@ -251,6 +252,9 @@ impl Driver {
             Input::Tick => {
                 self.replica.handle_tick()?;
                 self.compile_again();
+                for id in self.questions.expire(self.clock.now().monotonic) {
+                    self.replica.forget_read(id);
+                }
                 if self.replica.take_reconnect() {
                     // What comes of older connections does not count from now on.
                     self.links.clear();
@@ -330,10 +334,10 @@ impl Driver {
                 Waiting::Read { connection: at, .. }
                 | Waiting::Session { connection: at, .. }
                 | Waiting::Alive { connection: at, .. }
-                | Waiting::Question { connection: at, .. }
                 | Waiting::Piece { connection: at, .. } => *at == connection,
             })
             .map(|(id, _)| *id)
+            .chain(self.questions.forget_of(connection))
             .collect();
         for id in gone {
             self.waiting.remove(&id);

@@ -26,6 +26,7 @@ mod keeper;
 mod outbox;
 mod outputs;
 mod peers;
+mod questions;
 mod recover;
 mod requests;
 mod router;

@@ -7,6 +7,7 @@ use super::{
     convert,
     driver::{Driver, Waiting},
     errors,
+    questions::Question,
 };
 use crate::replica::{Output, ReadId};
 
@@ -30,10 +31,13 @@ impl Driver {
                     Some(Waiting::Alive { connection, session, correlation }) => {
                         self.alive(connection, session, correlation);
                     }
-                    Some(Waiting::Question { connection, correlation, request }) => {
-                        self.answer_question(connection, correlation, request);
+                    Some(Waiting::Read { .. } | Waiting::Piece { .. }) => {}
+                    None => {
+                        if let Some(question) = self.questions.take(id) {
+                            let Question { connection, correlation, request } = question;
+                            self.answer_question(connection, correlation, request);
+                        }
                     }
-                    Some(Waiting::Read { .. } | Waiting::Piece { .. }) | None => {}
                 },
             }
         }

@@ -17,6 +17,7 @@ use super::{
     driver::{Driver, Waiting},
     errors,
     input::{CompileDone, CompileReason, ConnectionId},
+    questions,
 };
 use crate::replica::Question;
 
@@ -130,10 +131,12 @@ impl Driver {
             return self.answer_question(connection, correlation, admin.request);
         }
         let id = self.next_read();
-        let question = Question { read: None, seen: Step(0), stale: false, alive: None };
-        if self.replica.handle_read(id, question).is_ok() {
+        let wait = Question { read: None, seen: Step(0), stale: false, alive: None };
+        let has_room = self.questions.has_room(&admin.request);
+        if has_room && self.replica.handle_read(id, wait).is_ok() {
             let request = admin.request;
-            self.waiting.insert(id, Waiting::Question { connection, correlation, request });
+            let question = questions::Question { connection, correlation, request };
+            self.questions.add(id, question, self.clock.now().monotonic);
         } else {
             let message = self.turned_away().unwrap_or("the replica has too much to do").into();
             self.answer(

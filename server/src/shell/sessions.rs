@@ -91,7 +91,7 @@ impl Driver {
     fn wait_for(&mut self, waiting: Waiting) {
         let alive = match waiting {
             Waiting::Session { session, .. } | Waiting::Alive { session, .. } => Some(session),
-            Waiting::Read { .. } | Waiting::Question { .. } | Waiting::Piece { .. } => None,
+            Waiting::Read { .. } | Waiting::Piece { .. } => None,
         };
         let question = Question { read: None, seen: Step(0), stale: false, alive };
         let id = self.next_read();

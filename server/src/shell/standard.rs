@@ -3,15 +3,15 @@
 //! A request for one that is not loaded is refused as if the class were being compiled, which it is
 //! soon: a client of the replica's own puts it, like any client would. So nothing of this is in the
 //! log but that put, and a class that has the name already stays.
-//! Invariant: a class is asked for once at a time; when the put has ended, well or not, the next
-//! request may ask again.
+//! Invariants: a class is asked for once at a time. One that could not be loaded is not asked for again
+//! for a while, in which clients are told what the machine says: that it is not loaded.
 //! Not here: classes of users, which their clients ship.
 
 use std::{
-    collections::BTreeSet,
+    collections::BTreeMap,
     net::SocketAddr,
     sync::{Arc, Mutex, PoisonError},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use gesmas_classes::Standard;
@@ -22,7 +22,11 @@ use tokio::sync::mpsc;
 /// How long a put may take: compilation by a majority, and an election on the way.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-type Loading = Arc<Mutex<BTreeSet<&'static str>>>;
+/// For how long one that could not be loaded is not tried again.
+const AGAIN: Duration = Duration::from_secs(10);
+
+/// Classes that are being put (none), and those that could not be, with the time when that was known.
+type Loading = Arc<Mutex<BTreeMap<&'static str, Option<Instant>>>>;
 
 /// Asks for standard classes.
 pub(super) struct StandardClasses {
@@ -51,9 +55,16 @@ impl StandardClasses {
         let Refusal::ClassUnknown { class } = &refusal else { return refusal };
         let Some(standard) = gesmas_classes::find(class.as_str()) else { return refusal };
         let mut loading = self.loading.lock().unwrap_or_else(PoisonError::into_inner);
-        if loading.insert(standard.name) && self.wanted.send(standard).is_err() {
-            // The replica stops.
-            return refusal;
+        match loading.get(standard.name) {
+            Some(None) => {}
+            Some(Some(failed)) if failed.elapsed() < AGAIN => return refusal,
+            Some(Some(_)) | None => {
+                if self.wanted.send(standard).is_err() {
+                    // The replica stops.
+                    return refusal;
+                }
+                loading.insert(standard.name, None);
+            }
         }
         Refusal::ClassPending { class: class.clone() }
     }
@@ -64,11 +75,14 @@ impl Loader {
     pub(super) async fn run(mut self, replica: SocketAddr) {
         while let Some(standard) = self.wanted.recv().await {
             tracing::info!(class = standard.name, "a standard class is needed: loading it");
-            if let Err(failure) = put(replica, standard).await {
-                tracing::error!(class = standard.name, failure, "it could not be loaded");
-            }
+            let put = put(replica, standard).await;
             let mut loading = self.loading.lock().unwrap_or_else(PoisonError::into_inner);
-            loading.remove(standard.name);
+            if let Err(failure) = put {
+                tracing::error!(class = standard.name, failure, "it could not be loaded");
+                loading.insert(standard.name, Some(Instant::now()));
+            } else {
+                loading.remove(standard.name);
+            }
         }
     }
 }
