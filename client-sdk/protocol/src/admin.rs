@@ -308,13 +308,15 @@ pub struct FaultSummary {
     pub arguments: Option<Bytes>,
     /// When it failed, nanoseconds since the Unix epoch.
     pub at: u64,
-    /// Why, for people.
+    /// Why, for people; at most [`FaultSummary::ERROR_MAX`] bytes.
     pub error: String,
 }
 
 impl FaultSummary {
     /// Greatest length of arguments that are shown, bytes.
     pub const ARGUMENTS_MAX: usize = 256;
+    /// Greatest length of the text of an error, bytes; a longer one is cut.
+    pub const ERROR_MAX: usize = 512;
 }
 
 /// An object in detail. Lists are cut at the limit of the question.

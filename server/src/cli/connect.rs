@@ -58,8 +58,19 @@ impl Context {
     /// A client and a session of its own.
     pub(super) async fn open(&self) -> Result<Link, Failure> {
         let interrupted = interruption()?;
-        let client = self.connect().await?;
-        let session = client.session().open().await?;
+        let opening = async {
+            let client = self.connect().await?;
+            let session = client.session().open().await?;
+            Ok((client, session))
+        };
+        let mut interruption = interrupted.clone();
+        let opened = tokio::select! {
+            opened = opening => opened,
+            _ = interruption.wait_for(|interrupted| *interrupted) => {
+                Err(Failure::interrupted("interrupted; nothing was called"))
+            }
+        };
+        let (client, session) = opened?;
         Ok(Link { client, session, interrupted })
     }
 }

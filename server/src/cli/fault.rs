@@ -36,7 +36,8 @@ enum FaultCommand {
     #[command(after_help = "Example:
   gesmas fault retry WorkQueue/mail 17
 
-The handler runs on its own, soon after this command. If it fails again there is a new fault.")]
+The handler runs on its own, soon after this command, from its beginning. If it fails again there is
+a new fault.")]
     Retry(EndArgs),
     /// Forgets faults.
     #[command(after_help = "Example:\n  gesmas fault drop WorkQueue/mail 17 18")]
@@ -99,10 +100,11 @@ async fn list(args: LsArgs, context: &Context) -> Result<(), Failure> {
     let mut values = Vec::new();
     for item in &page.items {
         if !interfaces.contains_key(&item.class) {
-            let interface = interface::of_class(&client, &item.class).await?;
+            // Without it the arguments are not shown.
+            let interface = interface::of_class(&client, &item.class).await.ok();
             interfaces.insert(item.class.clone(), interface);
         }
-        let interface = interfaces.get(&item.class);
+        let interface = interfaces.get(&item.class).and_then(Option::as_ref);
         let arguments = fault::arguments(item, interface, Integers::Numbers);
         table.row([
             item.fault.to_string(),

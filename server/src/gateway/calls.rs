@@ -27,8 +27,8 @@ use axum::{
 };
 use gesmas_abi::interface::{Method, MethodKind};
 use gesmas_client::{
-    CallFailure,
-    protocol::{Bytes, OnBehalf},
+    CallFailure, OpenError,
+    protocol::{Bytes, OnBehalf, Refusal},
 };
 use gesmas_machine::ObjectName;
 use serde_json::{Map, Value, json};
@@ -270,7 +270,11 @@ async fn perform(
             Ok(lender) => Some(lender),
             // The outcome of a call with a key is kept for longer than the session on whose behalf it
             // was made; a new call is refused by the cluster.
-            Err(_) if options.key.is_some() => None,
+            Err(OpenError::Over(_) | OpenError::Refused(Refusal::SessionUnknown))
+                if options.key.is_some() && target.method.kind != MethodKind::Read =>
+            {
+                None
+            }
             Err(error) => return Err(error.into()),
         },
     };

@@ -1,5 +1,7 @@
 //! Faults of handlers: `/v1/faults`. A list; calling a handler once more; forgetting a fault.
 
+use std::collections::BTreeMap;
+
 use axum::{
     Json,
     extract::{
@@ -16,13 +18,12 @@ use super::{
     operators::{Slice, texts},
     problem::Problem,
 };
-use crate::{json::Integers, view};
+use crate::{interface, json::Integers, view};
 
 type FaultPath = Result<Path<(String, String, u64)>, PathRejection>;
 
 /// `GET /v1/faults`: all of them, by object. A list goes on after an object.
 pub(super) async fn list(
-    State(gateway): State<Shared>,
     Asker(client): Asker,
     slice: Result<Query<Slice>, QueryRejection>,
 ) -> Result<Json<Value>, Problem> {
@@ -30,9 +31,15 @@ pub(super) async fn list(
     let (after, limit) = (slice.after_object()?, slice.limit());
     let page = client.list_faults(slice.class, after, limit).await?;
     let mut rows = Vec::new();
+    let mut interfaces = BTreeMap::new();
     for fault in &page.items {
-        let interface = gateway.interfaces.of(&fault.class).await?;
-        rows.push(texts(view::fault::as_json(fault, Some(&interface), Integers::Texts)));
+        if !interfaces.contains_key(&fault.class) {
+            // Without it the arguments are not shown.
+            let interface = interface::of_class(&client, &fault.class).await.ok();
+            interfaces.insert(fault.class.clone(), interface);
+        }
+        let interface = interfaces.get(&fault.class).and_then(Option::as_ref);
+        rows.push(texts(view::fault::as_json(fault, interface, Integers::Texts)));
     }
     Ok(Json(json!({ "faults": rows, "more": page.more })))
 }

@@ -76,7 +76,7 @@ const DESCRIBED: [(&str, Kind, &str); 45] = [
     ("standstills", Counter, "How often it stood still"),
     ("steps", Counter, "Steps of the kernel"),
     ("takeovers", Counter, "Elections that began because a leader's process was gone"),
-    ("transfers", Counter, "Times this replica took the lead because it was asked to"),
+    ("transfers", Counter, "Times this replica tried to take the lead because it was asked to"),
     ("turns", Counter, "Turns of the driver"),
     ("undone_segments", Counter, "Segments that were undone"),
     ("void_batches", Counter, "Batches of leaders that were none any more"),

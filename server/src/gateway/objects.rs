@@ -22,6 +22,7 @@ use super::{
 };
 use crate::{
     failure::Failure,
+    interface,
     json::Integers,
     view::{self, object::as_json, state},
 };
@@ -57,7 +58,6 @@ async fn list_some(
 
 /// `GET /v1/objects/CLASS/OBJECT`: its state, semaphores, timers and faults.
 pub(super) async fn show(
-    State(gateway): State<Shared>,
     Asker(client): Asker,
     path: Result<ObjectPath, PathRejection>,
     slice: Result<Query<Slice>, QueryRejection>,
@@ -65,7 +65,7 @@ pub(super) async fn show(
     let Path((class, object)) = path?;
     check_name(&class, &object)?;
     let detail = client.show_object(&class, &object, slice?.0.limit()).await?;
-    let interface = gateway.interfaces.of(&class).await?;
+    let interface = interface::of_class(&client, &class).await?;
     let files = state::files(&interface, &detail, Integers::Texts);
     Ok(Json(texts(as_json(&detail, &files, &interface, Integers::Texts))))
 }

@@ -90,10 +90,10 @@ pub(super) async fn classes(Asker(client): Asker) -> Result<Json<Value>, Problem
 
 /// `GET /v1/classes/CLASS`: its interface.
 pub(super) async fn class(
-    State(gateway): State<Shared>,
+    Asker(client): Asker,
     path: Result<Path<String>, PathRejection>,
 ) -> Result<Json<Value>, Problem> {
-    let interface = gateway.interfaces.of(&path?.0).await?;
+    let interface = interface::of_class(&client, &path?.0).await?;
     Ok(Json(interface::file::write(&interface)))
 }
 

@@ -121,6 +121,7 @@ impl<E: Engine> Replica<E> {
         };
         let own = self.node.config().replica;
         let before = self.peers().into_iter().filter(|other| *other != peer && *other < own);
+        self.takeover.asked = false;
         self.takeover.wait(leader.ballot, before.count() as u64 * TICKS);
         self.take_over_when_due()
     }
@@ -153,7 +154,7 @@ impl<E: Engine> Replica<E> {
         Ok(())
     }
 
-    /// How often this replica has taken the lead because it was asked to, or tried to.
+    /// How often this replica has tried to take the lead because it was asked to.
     pub fn transfers(&self) -> u64 {
         self.takeover.transfers
     }

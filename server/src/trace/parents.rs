@@ -4,7 +4,7 @@
 //! is in the process of its replica: it leaves here which span its call belongs to, and the driver
 //! finds it by the session and number that the call has anyway.
 //! Invariants: the driver never waits for the lock: what it cannot have now it takes for not there, and
-//! looks again at the call's end. An entry lives no longer than its HTTP request.
+//! looks again at the call's end. An entry lives no longer than the task that makes its call.
 //! Not here: reads, which have no number.
 
 use std::{

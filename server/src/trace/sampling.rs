@@ -1,6 +1,7 @@
 //! Which calls get a span: a part of them, drawn anew for each.
 //!
-//! Not here: what a caller over HTTP has decided already; its `traceparent` says so, and it is obeyed.
+//! Not here: what a caller over HTTP has decided already; its `traceparent` says whether its
+//! request has a span.
 
 use opentelemetry_sdk::trace::{IdGenerator as _, RandomIdGenerator};
 

@@ -136,6 +136,19 @@ async fn a_standard_class_is_loaded_when_it_is_needed_and_after_its_removal_agai
     assert_eq!(names, ["Counter", "Lock"]);
 }
 
+/// What keeps a standard class from being loaded does not leave its callers waiting.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn callers_of_a_standard_class_that_cannot_be_loaded_are_told() {
+    let cluster = Cluster::start().await;
+    let session = cluster.session().await;
+    CounterStub::new(session.clone(), "one").increment().await.expect("it counts");
+    session.set_limit("classes", 1).await.expect("the limit is changed");
+    let lock = Class::standard("Lock");
+    let call = lock.call(&session, "one", "lock", arguments((1_u64,))).without_deadline().send();
+    let failure = wait::bounded("a call", call).await.expect_err("there is no room for its class");
+    assert_eq!(failure.code(), "class-unknown", "{failure}");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_name_keeps_its_code() {
     let cluster = Cluster::start().await;

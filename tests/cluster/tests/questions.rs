@@ -3,8 +3,10 @@
 //! Invariant: what was acknowledged through one replica shows in the answer of any other.
 
 use gesmas_client::Client;
-use gesmas_cluster_tests::{Cluster, wait};
+use gesmas_cluster_tests::{Cluster, Http, wait};
 use gesmas_counter::CounterStub;
+use reqwest::Method;
+use serde_json::Value;
 
 /// Enough that a follower which answered from what it had would be caught behind.
 const ROUNDS: usize = 200;
@@ -52,6 +54,12 @@ async fn without_a_majority_only_stale_answers_come() {
         async move { names(&client).await }
     });
     assert_eq!(wait::bounded("a stale answer", names(&client.stale())).await, ["one"]);
+    // Over HTTP as well, by a gateway that has not seen the class before.
+    let http = Http::new(cluster.http_address(leader)).with("gesmas-consistency", "stale");
+    for path in ["/v1/objects/Counter/one", "/v1/classes/Counter"] {
+        let answer = wait::bounded(path, http.send(Method::GET, path, Value::Null)).await;
+        assert_eq!(answer.status, 200, "{path}: {answer:?}");
+    }
     assert!(!fresh.is_finished(), "a fresh one needs a majority");
     cluster.restart(others[0]);
     let fresh = wait::bounded("a fresh answer", fresh).await;

@@ -290,9 +290,9 @@ async fn the_loss_of_the_majority_and_of_the_replica_is_announced() {
     for other in [1, 2] {
         cluster.restart(other);
     }
-    let leader = cluster.leader().await + 1;
     browser.await_texts("no banner", "#banner p", <[_]>::is_empty).await;
-    browser.await_text("#state", &format!("leader {leader}")).await;
+    // Which one may change once more while they come back.
+    browser.await_text("#state", "leader").await;
     cluster.kill(0);
     browser.await_text("#banner", "has not answered").await;
     browser.picture("no-answer").await;

@@ -159,7 +159,7 @@ counts! {
     takeovers,
     /// Replicas that took the lead because they were asked to.
     transfers,
-    /// Of those, how many nobody heard of before the power failed.
+    /// Replicas that were to take the lead when nobody heard them, and then lost power.
     unheard_promises,
     /// Disks that were lost.
     lost_disks,

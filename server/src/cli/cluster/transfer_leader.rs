@@ -1,6 +1,6 @@
 //! `gesmas cluster transfer-leader`: another replica takes the lead.
 //!
-//! Invariant: it ends well only when every endpoint that answers names the new leader.
+//! Invariant: it ends well only when every endpoint that answers names the new leader, itself included.
 //! Not here: what a replica does to take the lead (`replica/takeover.rs`).
 
 use std::time::Duration;
@@ -47,7 +47,8 @@ pub(super) async fn run(args: &TransferLeaderArgs, context: &Context) -> Result<
     client.take_lead().await?;
     while begun.elapsed() < PATIENCE {
         let answers = ask_all(context).await;
-        if statuses(&answers).all(|status| status.leader == Some(replica)) {
+        let answers_itself = statuses(&answers).any(|status| status.replica == replica);
+        if answers_itself && statuses(&answers).all(|status| status.leader == Some(replica)) {
             let value = json!({ "leader": replica, "before": old });
             context.output.value(&value, || format!("replica {replica} leads"));
             return Ok(());
