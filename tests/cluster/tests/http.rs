@@ -137,6 +137,7 @@ async fn a_blocked_call_is_listed_with_the_session_it_is_made_for() {
     let taker = http.with("prefer", "wait=0").with("idempotency-key", "for-somebody");
     let taker = taker.with("gesmas-session", &session);
     assert_eq!(taker.call("Queue/jobs/consume", Value::Null).await.status, 202);
+    blocked(&http, "Queue", "jobs", 1).await;
     let nobody = http.with("prefer", "wait=0").with("idempotency-key", "for-nobody");
     assert_eq!(nobody.call("Queue/jobs/consume", Value::Null).await.status, 202);
     blocked(&http, "Queue", "jobs", 2).await;

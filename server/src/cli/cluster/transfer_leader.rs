@@ -20,6 +20,8 @@ use crate::{
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How long it may take to answer.
 const ANSWER: Duration = Duration::from_secs(2);
+/// After how long it is asked again.
+const AGAIN: Duration = Duration::from_secs(1);
 /// Between two looks at who leads.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -44,8 +46,14 @@ pub(super) async fn run(args: &TransferLeaderArgs, context: &Context) -> Result<
     let old = leader(&answers);
     let begun = Instant::now();
     let client = connect::connect(vec![endpoint], ANSWER).await?;
-    client.take_lead().await?;
+    // An election that is under way may give the lead to another: then it is asked for again.
+    let mut asked = None::<Instant>;
+    let mut refused = None;
     while begun.elapsed() < PATIENCE {
+        if asked.is_none_or(|asked| asked.elapsed() > AGAIN) {
+            refused = client.take_lead().await.err();
+            asked = Some(Instant::now());
+        }
         let answers = ask_all(context).await;
         let answers_itself = statuses(&answers).any(|status| status.replica == replica);
         if answers_itself && statuses(&answers).all(|status| status.leader == Some(replica)) {
@@ -54,6 +62,9 @@ pub(super) async fn run(args: &TransferLeaderArgs, context: &Context) -> Result<
             return Ok(());
         }
         tokio::time::sleep(LOOK).await;
+    }
+    if let Some(refused) = refused {
+        return Err(refused.into());
     }
     let message = format!("replica {replica} does not lead after {PATIENCE:?}");
     Err(Failure::new(Exit::Failed, "not-transferred", message)
