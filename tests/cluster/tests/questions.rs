@@ -45,6 +45,10 @@ async fn without_a_majority_only_stale_answers_come() {
     CounterStub::new(session.clone(), "one").add(1).await.expect("it counts");
     let client = cluster.client_of(leader).await;
     assert_eq!(names(&client).await, ["one"]);
+    // The gateway has a session to read in from now on, and has not seen the class of the counter.
+    let http = Http::new(cluster.http_address(leader)).with("gesmas-consistency", "stale");
+    let free = http.send(Method::GET, "/v1/objects/Lock/free/holder", Value::Null).await;
+    assert_eq!(free.status, 200, "{free:?}");
     let others: Vec<_> = cluster.indices().filter(|index| *index != leader).collect();
     for other in &others {
         cluster.kill(*other);
@@ -54,9 +58,8 @@ async fn without_a_majority_only_stale_answers_come() {
         async move { names(&client).await }
     });
     assert_eq!(wait::bounded("a stale answer", names(&client.stale())).await, ["one"]);
-    // Over HTTP as well, by a gateway that has not seen the class before.
-    let http = Http::new(cluster.http_address(leader)).with("gesmas-consistency", "stale");
-    for path in ["/v1/objects/Counter/one", "/v1/classes/Counter"] {
+    // Over HTTP as well.
+    for path in ["/v1/objects/Counter/one/get", "/v1/objects/Counter/one", "/v1/classes/Counter"] {
         let answer = wait::bounded(path, http.send(Method::GET, path, Value::Null)).await;
         assert_eq!(answer.status, 200, "{path}: {answer:?}");
     }
