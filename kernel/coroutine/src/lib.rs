@@ -10,6 +10,7 @@ mod charge;
 mod identity;
 mod interface;
 mod native;
+mod suspended;
 mod translate;
 mod wasm;
 

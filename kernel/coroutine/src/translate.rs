@@ -145,23 +145,20 @@ fn method(name: &str) -> Result<MethodName, Trap> {
     MethodName::new(name).map_err(|error| Trap::HostCallMalformed(error.to_string()))
 }
 
-/// The bytes of an answer.
-pub(crate) fn response(answer: &Answer) -> Vec<u8> {
+/// Appends the bytes of an answer.
+pub(crate) fn response(answer: &Answer, bytes: &mut Vec<u8>) {
     let response = match answer {
+        Answer::Optional(found) => return Response::encode_optional(found.as_deref(), bytes),
         Answer::Unit => Response::Unit,
         Answer::Flag(flag) => Response::Flag(*flag),
         Answer::Number(number) => Response::Number(*number),
         Answer::OptionalNumber(number) => Response::OptionalNumber(*number),
-        Answer::Optional(bytes) => Response::Optional(bytes.clone()),
         Answer::Text(text) => Response::Text(text.clone()),
         Answer::Entries(entries) => Response::Entries(entries.clone()),
         Answer::P(answer) => p(*answer),
         Answer::Owners(owners) => Response::Owners(owners.iter().map(owner).collect()),
     };
-    // Most are short, and would grow to this in steps.
-    let mut bytes = Vec::with_capacity(32);
-    response.encode(&mut bytes);
-    bytes
+    response.encode(bytes);
 }
 
 fn p(answer: PAnswer) -> Response {

@@ -22,6 +22,9 @@ use native as side;
 #[cfg(not(target_arch = "wasm32"))]
 pub use native::{NativeClass, Port, catch, install};
 
+/// Room for a request that has to be put together, bytes.
+const REQUEST_ROOM: usize = 64;
+
 /// Makes a host call and takes its response apart; `ignored` is the answer while unwinding.
 #[inline]
 pub(crate) fn ask<T>(
@@ -32,12 +35,17 @@ pub(crate) fn ask<T>(
     if std::thread::panicking() {
         return ignored;
     }
-    let mut encoded = Vec::new();
-    request.encode(&mut encoded);
-    side::call(request.op(), &encoded, |response| match decode(&mut Reader::new(response)) {
+    let decode = |response: &[u8]| match decode(&mut Reader::new(response)) {
         Ok(answer) => answer,
         Err(_) => panic!("the host's response does not decode"),
-    })
+    };
+    if let Some(bytes) = request.as_bytes() {
+        return side::call(request.op(), bytes, decode);
+    }
+    // Most are shorter, and would grow to this in steps.
+    let mut encoded = Vec::with_capacity(REQUEST_ROOM);
+    request.encode(&mut encoded);
+    side::call(request.op(), &encoded, decode)
 }
 
 /// A call without an answer.

@@ -99,7 +99,7 @@ struct Script {
 }
 
 impl Port for Script {
-    fn call(&self, op: u32, request: &[u8]) -> Vec<u8> {
+    fn call(&self, op: u32, request: &[u8], take: &mut dyn FnMut(&[u8])) {
         let request = Request::decode(op, request).expect("the class speaks the ABI");
         self.calls.borrow_mut().push(format!("{request:?}"));
         let response = self.responses.borrow_mut().pop_front().expect("the script goes on");
@@ -107,7 +107,7 @@ impl Port for Script {
         response.encode(&mut encoded);
         let shape = Op::from_number(op).map(|op| Response::decode(op, &encoded));
         assert_eq!(shape, Some(Ok(response)), "the script answers in the form of the call");
-        encoded
+        take(&encoded);
     }
 }
 
@@ -216,7 +216,7 @@ fn unwinding_of_an_engine_passes_through() {
     struct Dropped;
     struct Unwinding;
     impl Port for Unwinding {
-        fn call(&self, _: u32, _: &[u8]) -> Vec<u8> {
+        fn call(&self, _: u32, _: &[u8], _: &mut dyn FnMut(&[u8])) {
             resume_unwind(Box::new(Dropped))
         }
     }

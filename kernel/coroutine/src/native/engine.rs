@@ -1,8 +1,8 @@
 //! The engine: embedded classes by their hash, activations by their number.
 //!
-//! Invariants: a body is in the map exactly while it is suspended; the engine translates requests
-//! and counts charges on its own stack, so a body that runs out of fuel is unwound like one that is
-//! discarded; stacks are used again, last in first out.
+//! Invariants: a body is in `suspended` exactly while it is; the engine translates requests and counts
+//! charges on its own stack, so a body that runs out of fuel is unwound like one that is discarded;
+//! stacks are used again, last in first out.
 
 use std::collections::BTreeMap;
 
@@ -14,9 +14,10 @@ use gesmas_machine::{
 };
 use gesmas_sdk::{class::Finish, host::NativeClass};
 
-use super::line::{Body, Stop};
+use super::line::{Body, Remains, Stop};
 use crate::{
     charge, identity, interface,
+    suspended::Suspended,
     translate::{self, Asked, asked},
 };
 
@@ -37,8 +38,10 @@ pub fn native_module(class: &NativeClass) -> Vec<u8> {
 #[derive(Default)]
 pub struct NativeEngine {
     classes: BTreeMap<CodeHash, NativeClass>,
-    suspended: BTreeMap<ActivationId, Body>,
-    spare: Vec<DefaultStack>,
+    suspended: Suspended<Body>,
+    spare: Vec<Remains>,
+    /// Room for responses.
+    response: Vec<u8>,
 }
 
 impl NativeEngine {
@@ -76,22 +79,22 @@ impl NativeEngine {
 
     /// Whether this activation is suspended here.
     pub(crate) fn holds(&self, id: ActivationId) -> bool {
-        self.suspended.contains_key(&id)
+        self.suspended.contains(id)
     }
 
-    fn stack(&mut self) -> DefaultStack {
+    fn remains(&mut self) -> Remains {
         self.spare.pop().unwrap_or_else(|| {
-            DefaultStack::new(STACK).unwrap_or_else(|error| {
+            Remains::new(DefaultStack::new(STACK).unwrap_or_else(|error| {
                 panic!("no stack for a native body, {} are suspended: {error}", self.suspended())
-            })
+            }))
         })
     }
 
     /// Unwinds a body, if it is suspended, and keeps its stack.
     fn retire(&mut self, body: Body) {
-        let stack = body.into_stack();
+        let remains = body.into_remains();
         if self.spare.len() < SPARE_STACKS {
-            self.spare.push(stack);
+            self.spare.push(remains);
         }
     }
 
@@ -105,15 +108,15 @@ impl NativeEngine {
         &mut self,
         id: ActivationId,
         mut body: Body,
-        response: Vec<u8>,
+        response: &[u8],
         charged: u64,
         fuel: u64,
     ) -> Turn {
         let Some(left) = fuel.checked_sub(charged) else {
             return self.out_of_fuel(body, fuel);
         };
-        let (op, request) = match body.resume(response) {
-            Stop::Asked(request) => request,
+        match body.resume(response) {
+            Stop::Asked => {}
             Stop::Finished(finish) => {
                 let Some(left) = left.checked_sub(charge::request(length(&finish))) else {
                     return self.out_of_fuel(body, fuel);
@@ -121,13 +124,14 @@ impl NativeEngine {
                 self.retire(body);
                 return Turn::End(end(finish), left);
             }
-        };
+        }
+        let (op, request) = body.request();
         let Some(left) = left.checked_sub(charge::request(request.len())) else {
             return self.out_of_fuel(body, fuel);
         };
-        match asked(op, &request) {
+        match asked(op, request) {
             Ok(Asked::Call(call)) => {
-                self.suspended.insert(id, body);
+                self.suspended.add(id, body);
                 Turn::Call(call, left)
             }
             Ok(Asked::Returned(end) | Asked::Ended(end)) => {
@@ -195,21 +199,25 @@ impl Engine for NativeEngine {
     fn start(&mut self, id: ActivationId, entry: Entry<'_>, fuel: u64) -> Turn {
         assert!(!self.holds(id), "activation {} is in use", id.0);
         let class = *self.classes.get(&entry.code).expect("only embedded code is started");
-        let method = entry.method.as_str().to_owned();
-        let body = Body::new(self.stack(), class, method, entry.arguments.to_vec());
+        let (method, arguments) = (entry.method.clone(), entry.arguments.to_vec());
+        let body = Body::new(self.remains(), class, method, arguments);
         let charged = charge::ACTIVATION + charge::request(entry.arguments.len());
-        self.turn(id, body, Vec::new(), charged, fuel)
+        self.turn(id, body, &[], charged, fuel)
     }
 
     fn resume(&mut self, id: ActivationId, answer: &Answer, fuel: u64) -> Turn {
-        let body = self.suspended.remove(&id).expect("only suspended bodies are resumed");
-        let response = translate::response(answer);
+        let body = self.suspended.take(id).expect("only suspended bodies are resumed");
+        let mut response = std::mem::take(&mut self.response);
+        response.clear();
+        translate::response(answer, &mut response);
         let charged = charge::bytes(response.len());
-        self.turn(id, body, response, charged, fuel)
+        let turn = self.turn(id, body, &response, charged, fuel);
+        self.response = response;
+        turn
     }
 
     fn discard(&mut self, id: ActivationId) {
-        let body = self.suspended.remove(&id).expect("only suspended bodies are discarded");
+        let body = self.suspended.take(id).expect("only suspended bodies are discarded");
         self.retire(body);
     }
 }

@@ -18,7 +18,7 @@ use super::{
     instance::Kept,
     settings, validate,
 };
-use crate::identity;
+use crate::{identity, suspended::Suspended};
 
 /// Runs classes that are WebAssembly modules.
 pub struct WasmEngine {
@@ -26,7 +26,7 @@ pub struct WasmEngine {
     compiler: Compiler,
     settings: Settings,
     code: BTreeMap<CodeHash, Arc<Compiled>>,
-    suspended: BTreeMap<ActivationId, Fiber>,
+    suspended: Suspended<Fiber>,
     kept: Kept,
 }
 
@@ -40,7 +40,8 @@ impl WasmEngine {
         let engine = settings::running(settings)?;
         let linker = host::linker(&engine)?;
         let compiler = Compiler::new(engine.clone(), linker);
-        let (code, suspended, kept) = (BTreeMap::new(), BTreeMap::new(), Kept::default());
+        let (code, suspended) = (BTreeMap::new(), Suspended::default());
+        let kept = Kept::default();
         Ok(Self { engine, compiler, settings, code, suspended, kept })
     }
 
@@ -70,7 +71,7 @@ impl WasmEngine {
     fn turn(&mut self, id: ActivationId, mut fiber: Fiber) -> Turn {
         match fiber.run() {
             Stopped::AtCall(turn) => {
-                self.suspended.insert(id, fiber);
+                self.suspended.add(id, fiber);
                 turn
             }
             Stopped::AtEnd(turn, kept) => {
@@ -103,7 +104,7 @@ impl Engine for WasmEngine {
     }
 
     fn start(&mut self, id: ActivationId, entry: Entry<'_>, fuel: u64) -> Turn {
-        assert!(!self.suspended.contains_key(&id), "activation {} is in use", id.0);
+        assert!(!self.suspended.contains(id), "activation {} is in use", id.0);
         assert!(
             self.suspended.len() < self.slots(),
             "all {} slots for WebAssembly instances are in use: raise the setting",
@@ -125,12 +126,13 @@ impl Engine for WasmEngine {
     }
 
     fn resume(&mut self, id: ActivationId, answer: &Answer, fuel: u64) -> Turn {
-        let mut fiber = self.suspended.remove(&id).expect("only suspended bodies are resumed");
+        let mut fiber = self.suspended.take(id).expect("only suspended bodies are resumed");
         fiber.answer(answer, fuel);
         self.turn(id, fiber)
     }
 
     fn discard(&mut self, id: ActivationId) {
-        self.suspended.remove(&id).expect("only suspended bodies are discarded");
+        let body = self.suspended.take(id);
+        drop(body.expect("only suspended bodies are discarded"));
     }
 }

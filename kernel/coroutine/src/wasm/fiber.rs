@@ -84,7 +84,9 @@ impl Fiber {
     pub(super) fn answer(&mut self, answer: &Answer, fuel: u64) {
         let mut exchange = self.channel.lock();
         assert!(exchange.answered.is_none(), "a body is answered once for each call");
-        exchange.answered = Some((translate::response(answer), fuel));
+        let mut response = std::mem::take(&mut exchange.room);
+        translate::response(answer, &mut response);
+        exchange.answered = Some((response, fuel));
     }
 
     /// Runs the body until its next host call or its end.

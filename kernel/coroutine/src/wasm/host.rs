@@ -31,7 +31,12 @@ pub(super) struct Exchange {
     pub(super) asked: Option<(HostCall, u64)>,
     /// The encoded response to it, with the fuel the body goes on with.
     pub(super) answered: Option<(Vec<u8>, u64)>,
+    /// Room for the next response: that of the last, emptied.
+    pub(super) room: Vec<u8>,
 }
+
+/// Room for responses that is kept, bytes: few are longer.
+const ROOM_MAX: usize = 1 << 10;
 
 /// An [`Exchange`] that both sides hold. Both are on one thread whenever they touch it; the lock
 /// only makes that visible to the compiler.
@@ -233,7 +238,7 @@ fn receive(
 }
 
 /// Charges a response and writes it, or keeps it when it does not fit.
-fn answer(caller: &mut Caller<'_, Guest>, bytes: Vec<u8>, response: Region) -> Result<u32> {
+fn answer(caller: &mut Caller<'_, Guest>, mut bytes: Vec<u8>, response: Region) -> Result<u32> {
     charge(caller, charge::bytes(bytes.len()))?;
     let length = u32::try_from(bytes.len()).expect("the machine bounds its answers");
     if length > response.length {
@@ -241,8 +246,12 @@ fn answer(caller: &mut Caller<'_, Guest>, bytes: Vec<u8>, response: Region) -> R
         return Ok(length);
     }
     let start = response.start as usize;
-    let memory = memory(caller).data_mut(&mut *caller);
+    let (memory, guest) = memory(caller).data_and_store_mut(&mut *caller);
     memory[start..start + bytes.len()].copy_from_slice(&bytes);
+    if bytes.capacity() <= ROOM_MAX {
+        bytes.clear();
+        guest.channel.lock().room = bytes;
+    }
     Ok(length)
 }
 

@@ -2,8 +2,6 @@
 //!
 //! Invariant: `decode` accepts exactly what `encode` writes, with no byte left over.
 
-use alloc::vec::Vec;
-
 use super::Op;
 use crate::{Malformed, Reader, Write};
 
@@ -129,9 +127,36 @@ impl<'a> Request<'a> {
         }
     }
 
+    /// The bytes of the request, where they are those of its one part: then there is nothing to write.
+    #[inline(always)]
+    #[must_use]
+    pub const fn as_bytes(&self) -> Option<&'a [u8]> {
+        match *self {
+            Self::Get { key: bytes }
+            | Self::Remove { key: bytes }
+            | Self::PopBack { deque: bytes }
+            | Self::PopFront { deque: bytes }
+            | Self::Length { collection: bytes }
+            | Self::Count { semaphore: bytes }
+            | Self::Waiters { semaphore: bytes }
+            | Self::Owners { semaphore: bytes }
+            | Self::Abort { payload: bytes } => Some(bytes),
+            Self::Panic { message } | Self::ArgumentsMalformed { message } => {
+                Some(message.as_bytes())
+            }
+            Self::Now
+            | Self::Random
+            | Self::Session
+            | Self::Principal
+            | Self::Object
+            | Self::Token => Some(&[]),
+            _ => None,
+        }
+    }
+
     /// Appends the bytes of the request. Inlined, so that a guest carries only the arms it uses.
     #[inline(always)]
-    pub fn encode(&self, out: &mut Vec<u8>) {
+    pub fn encode(&self, out: &mut impl Write) {
         match *self {
             Self::Scan { collection, after, reverse, entries } => {
                 out.put_led(collection);
@@ -164,26 +189,17 @@ impl<'a> Request<'a> {
                 out.put_u8(kind as u8);
                 out.put(payload);
             }
-            _ => self.encode_simple(out),
+            _ => match self.as_bytes() {
+                Some(bytes) => out.put(bytes),
+                None => self.encode_simple(out),
+            },
         }
     }
 
-    /// The requests that share a form: one byte string, two, a number, a number and a byte string.
+    /// The requests that share a form: two byte strings, a number, a number and a byte string.
     #[inline(always)]
-    fn encode_simple(&self, out: &mut Vec<u8>) {
+    fn encode_simple(&self, out: &mut impl Write) {
         match *self {
-            Self::Get { key: bytes }
-            | Self::Remove { key: bytes }
-            | Self::PopBack { deque: bytes }
-            | Self::PopFront { deque: bytes }
-            | Self::Length { collection: bytes }
-            | Self::Count { semaphore: bytes }
-            | Self::Waiters { semaphore: bytes }
-            | Self::Owners { semaphore: bytes }
-            | Self::Abort { payload: bytes } => out.put(bytes),
-            Self::Panic { message } | Self::ArgumentsMalformed { message } => {
-                out.put(message.as_bytes());
-            }
             Self::Set { key: first, value: second }
             | Self::PushBack { deque: first, value: second }
             | Self::PushFront { deque: first, value: second }
@@ -304,7 +320,7 @@ impl<'a> Request<'a> {
 }
 
 impl Wait {
-    fn encode(self, out: &mut Vec<u8>) {
+    fn encode(self, out: &mut impl Write) {
         let (tag, time) = match self {
             Self::Forever => (0, 0),
             Self::Never => (1, 0),

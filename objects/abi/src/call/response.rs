@@ -140,6 +140,12 @@ impl Op {
 }
 
 impl Response {
+    /// Appends the bytes of a response of the form [`Shape::Optional`].
+    pub fn encode_optional(bytes: Option<&[u8]>, out: &mut Vec<u8>) {
+        out.put_u8(u8::from(bytes.is_some()));
+        bytes.iter().for_each(|bytes| out.put(bytes));
+    }
+
     /// Appends the bytes of the response.
     pub fn encode(&self, out: &mut Vec<u8>) {
         match self {
@@ -150,10 +156,7 @@ impl Response {
                 out.put_u8(u8::from(number.is_some()));
                 number.iter().for_each(|number| out.put_u64(*number));
             }
-            Self::Optional(bytes) => {
-                out.put_u8(u8::from(bytes.is_some()));
-                bytes.iter().for_each(|bytes| out.put(bytes));
-            }
+            Self::Optional(bytes) => Self::encode_optional(bytes.as_deref(), out),
             Self::Text(text) => out.put(text.as_bytes()),
             Self::Entries(entries) => {
                 out.put_count(entries.len());

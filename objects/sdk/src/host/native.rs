@@ -39,11 +39,12 @@ pub struct NativeClass {
 /// Where a native body's host calls go.
 pub trait Port {
     /// Makes a host call: the number of the call and the bytes of its request, as a module would
-    /// pass them. Returns the bytes of the response. May suspend the coroutine it runs on.
+    /// pass them. Gives the bytes of the response to `take`, once. May suspend the coroutine it runs
+    /// on before that.
     ///
     /// The calls that end a method (`Return`, `Abort`, `Continue`, `Panic`, `ArgumentsMalformed`)
     /// never come here: [`NativeClass::run`] returns them.
-    fn call(&self, op: u32, request: &[u8]) -> Vec<u8>;
+    fn call(&self, op: u32, request: &[u8], take: &mut dyn FnMut(&[u8]));
 }
 
 thread_local! {
@@ -63,7 +64,11 @@ pub fn install(port: Option<Rc<dyn Port>>) -> Option<Rc<dyn Port>> {
 pub(super) fn call<T>(op: Op, request: &[u8], decode: impl FnOnce(&[u8]) -> T) -> T {
     let port = PORT.with_borrow(Clone::clone);
     let port = port.expect("a method of a class runs in an engine, which installs its port");
-    decode(&port.call(op as u32, request))
+    let (mut decode, mut answer) = (Some(decode), None);
+    port.call(op as u32, request, &mut |response| {
+        answer = decode.take().map(|decode| decode(response));
+    });
+    answer.expect("a port answers each call")
 }
 
 /// Unwinds the body with how it ended.
