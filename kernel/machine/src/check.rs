@@ -192,8 +192,9 @@ fn session_sum(state: &State, id: SessionId, session: &Session) -> Checked<Sum> 
     demand(sum == session.head, || damaged("the record"))?;
     for (&number, reply) in &session.replies {
         demand(!session.open.contains_key(&number), || damaged("an open request"))?;
-        demand(number <= session.last_admitted, || damaged("a reply"))?;
-        sum += reply.record(id, number);
+        let sound = number <= session.last_admitted && reply.sum == reply.record(id, number);
+        demand(sound, || damaged("a reply"))?;
+        sum += reply.sum;
     }
     for (&number, open) in &session.open {
         let known = match open {

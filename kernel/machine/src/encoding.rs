@@ -26,6 +26,11 @@ const fn configuration() -> impl bincode::config::Config {
     bincode::config::standard().with_limit::<DECODE_LIMIT>()
 }
 
+/// What is hashed has its numbers in full width: writing one is a store of known size.
+const fn hashed() -> impl bincode::config::Config {
+    bincode::config::standard().with_fixed_int_encoding()
+}
+
 /// The encoding of a value.
 pub(crate) fn encode(value: &impl Serialize) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -57,6 +62,15 @@ pub(crate) fn encode_to<E>(
 /// Hash of the encoding of a value, without the encoding itself. It tells values apart that differ by
 /// accident; who chooses values can make two with one hash.
 pub(crate) fn hash(value: &impl Serialize) -> u128 {
+    let mut hashing = Hashing::default();
+    bincode::serde::encode_into_writer(value, &mut hashing, hashed())
+        .expect("the machine's types have encodings");
+    hashing.finish()
+}
+
+/// Hash of the encoding of a value as it is stored, where that hash is stored too and is to stay what it
+/// is.
+pub(crate) fn hash_as_stored(value: &impl Serialize) -> u128 {
     let mut hashing = Hashing::default();
     write(value, &mut hashing);
     hashing.finish()
@@ -109,12 +123,20 @@ impl Default for Hashing {
 
 impl Hashing {
     /// Takes the next bytes.
+    #[inline(always)]
     pub(crate) fn update(&mut self, bytes: &[u8]) {
-        if let Some(room) = self.block.get_mut(self.used..self.used + bytes.len()) {
+        let end = self.used + bytes.len();
+        if let Some(room) = self.block.get_mut(self.used..end) {
             room.copy_from_slice(bytes);
-            self.used += bytes.len();
-            return;
+            self.used = end;
+        } else {
+            self.overflow(bytes);
         }
+    }
+
+    /// Goes on with a hasher, since the bytes do not fit into the block.
+    #[cold]
+    fn overflow(&mut self, bytes: &[u8]) {
         let hasher = self.hasher.get_or_insert_with(|| Box::new(Xxh3::new()));
         hasher.update(&self.block[..self.used]);
         self.used = 0;
@@ -135,6 +157,7 @@ impl Hashing {
 }
 
 impl Writer for Hashing {
+    #[inline(always)]
     fn write(&mut self, bytes: &[u8]) -> Result<(), EncodeError> {
         self.update(bytes);
         Ok(())

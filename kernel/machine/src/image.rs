@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// Says what the bytes are, and their format.
-const MAGIC: [u8; 8] = *b"gesmas\x00\x05";
+const MAGIC: [u8; 8] = *b"gesmas\x00\x06";
 
 /// Bytes of the hash at the end.
 const HASH: usize = 32;
@@ -176,6 +176,7 @@ impl Snapshot {
         let mut state: State = encoding::decode(body)?;
         state.share_names();
         state.faulty = state.find_faulty();
+        state.sum_replies();
         Ok(Self { state })
     }
 

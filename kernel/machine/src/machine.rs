@@ -68,6 +68,8 @@ pub struct Machine<E> {
     pub(crate) settings: Settings,
     pub(crate) statistics: Statistics,
     pub(crate) live: Live,
+    /// Room for the journal of the next call: of most calls it is used again and again.
+    pub(crate) journal_room: Vec<u8>,
     /// Numbers drawn in the current step.
     pub(crate) draws: u64,
     /// Code that must be compiled before anything goes on.
@@ -131,6 +133,7 @@ impl<E: Engine> Machine<E> {
             settings,
             statistics: Statistics::default(),
             live: Live::default(),
+            journal_room: Vec::new(),
             draws: 0,
             paused: VecDeque::new(),
             inbox: VecDeque::new(),

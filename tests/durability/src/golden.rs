@@ -50,19 +50,41 @@ impl Golden {
             log.extend_from_slice(&length.to_le_bytes());
             log.extend_from_slice(&entry);
         }
-        let blocked = |at: &usize| run.entries[*at].seen.work.blocked_now;
+        Self::of_log(log)
+    }
+
+    /// What this version makes of a log that an older one wrote: for when hashes or images have changed
+    /// and what calls do has not.
+    #[must_use]
+    pub fn of_log(log: Vec<u8>) -> Self {
+        let entries = entries(&log);
+        let mut machine = Old::new(&log);
+        let mut blocked = Vec::new();
+        for entry in &entries {
+            machine.apply(entry);
+            blocked.push(machine.machine.statistics().blocked_now);
+        }
         // The first of them, since calls that wait last may end without going on.
-        let fullest = (0..run.entries.len()).rev().max_by_key(blocked).expect("it has entries");
+        let fullest = (0..entries.len()).rev().max_by_key(|at| blocked[*at]);
+        let fullest = fullest.expect("it has entries");
         let mut machine = Old::new(&log);
         let mut course = format!("image after {}\n", fullest + 1);
         let mut image = Vec::new();
-        for (at, recorded) in run.entries.iter().enumerate() {
-            course += &machine.apply(&recorded.entry);
+        for (at, entry) in entries.iter().enumerate() {
+            course += &machine.apply(entry);
             if at == fullest {
                 image = machine.machine.encode_image();
             }
         }
         Self { log, image, course }
+    }
+
+    /// Reads the log of a class.
+    ///
+    /// # Errors
+    /// When it is missing.
+    pub fn read_log(folder: &Path, class: &str) -> io::Result<Vec<u8>> {
+        fs::read(folder.join(format!("{class}.log")))
     }
 
     /// Reads the files of a class.

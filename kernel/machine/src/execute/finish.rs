@@ -110,6 +110,7 @@ impl<E: Engine> Machine<E> {
         invocation.frame.method = method;
         invocation.frame.arguments = arguments;
         invocation.frame.journal = Journal::default();
+        invocation.running.method = None;
         let mut next = Segment {
             kind: segment.kind,
             savepoint: self.world.savepoint(),
@@ -159,6 +160,7 @@ impl<E: Engine> Machine<E> {
             session.lent.remove(&invocation.id);
         }
         self.world.commit();
+        self.journal_room = std::mem::take(&mut invocation.frame.journal).into_room();
         match invocation.origin {
             Origin::Request { session, number } => self.world.reply(session, number, outcome),
             Origin::Alarm(alarm) => {

@@ -54,7 +54,7 @@ impl<E: Engine> Machine<E> {
 
     /// Runs a segment to its end, and the segments that it continues with.
     pub(crate) fn run_segment(&mut self, mut invocation: Invocation, begin: Begin) {
-        let kind = self.world.touch_for(&invocation.frame);
+        let kind = self.world.touch_for(&invocation);
         let (savepoint, wake_up) = match begin {
             Begin::Fresh(savepoint) => (savepoint, None),
             Begin::Woken(wake_up) => (self.world.savepoint(), Some(wake_up)),

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    class::{ClassInterface, Method, MethodKind},
     code::CodeHash,
     encoding,
     host_call::{Answer, HostCall, PermitOwner},
@@ -111,8 +112,24 @@ pub(crate) struct Running {
     pub(crate) never_blocked: bool,
     /// Its deadline, with the number of its alarm, while it has not blocked.
     pub(crate) deadline: Option<(AlarmId, Time)>,
+    /// What its method is, once that was looked up.
+    pub(crate) method: Option<RunningMethod>,
     /// Semaphore it last went on from without a permit of it.
     pub(crate) woken_in_vain: Option<Arc<[u8]>>,
+}
+
+/// What matters of a method while it runs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RunningMethod {
+    pub(crate) kind: MethodKind,
+    /// Whether objects of its class are transient.
+    pub(crate) transient: bool,
+}
+
+impl RunningMethod {
+    pub(crate) const fn of(interface: &ClassInterface, method: &Method) -> Self {
+        Self { kind: method.kind, transient: interface.transient }
+    }
 }
 
 impl Invocation {
@@ -149,12 +166,27 @@ pub(crate) struct Journal {
     seals: Vec<u64>,
 }
 
+/// Room that a journal has from its beginning, bytes.
+const JOURNAL_ROOM: usize = 32;
+
 impl Journal {
+    /// An empty journal in the room of another.
+    pub(crate) fn in_room(room: Vec<u8>) -> Self {
+        assert!(room.is_empty(), "a journal begins without calls");
+        Self { bytes: room, ..Self::default() }
+    }
+
+    /// Its room, for the next journal; none where it has grown: one that is kept is to be small.
+    pub(crate) fn into_room(mut self) -> Vec<u8> {
+        self.bytes.clear();
+        if self.bytes.capacity() > JOURNAL_ROOM { Vec::new() } else { self.bytes }
+    }
+
     /// Records one call and its answer.
     pub(crate) fn record(&mut self, checksum: u64, answer: &Answer) {
-        if self.bytes.is_empty() {
+        if self.bytes.capacity() == 0 {
             // Most have room for all calls of a segment in this, and would grow to it in three steps.
-            self.bytes.reserve_exact(32);
+            self.bytes.reserve_exact(JOURNAL_ROOM);
         }
         self.bytes.extend_from_slice(&checksum.to_le_bytes());
         encoding::encode_into(answer, &mut self.bytes);
@@ -234,7 +266,7 @@ impl JournalReader<'_> {
 
 /// Checksum of a call: half of the hash of its encoding.
 pub(crate) fn checksum(call: &HostCall) -> u64 {
-    encoding::hash(call) as u64
+    encoding::hash_as_stored(call) as u64
 }
 
 #[cfg(test)]

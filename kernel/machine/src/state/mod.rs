@@ -25,7 +25,10 @@ pub(crate) use self::{
     alarm::{Alarm, AlarmAction},
     checkpoint::{Checkpoint, Standing},
     class::{Class, ClassStatus, Replacement, Version},
-    invocation::{Blocked, Frame, Invocation, Journal, Origin, Running, Status, WakeUp, checksum},
+    invocation::{
+        Blocked, Frame, Invocation, Journal, Origin, Running, RunningMethod, Status, WakeUp,
+        checksum,
+    },
     object::{Entry, Fault, Object, Permit, Semaphore, permit_sum, waiter_sum},
     session::{Event, Open, Session, StoredReply},
 };
@@ -154,6 +157,17 @@ impl State {
         self.invocations = shared.collect();
     }
 
+    /// Gives each stored reply its sum.
+    pub(crate) fn sum_replies(&mut self) {
+        let sessions = std::mem::take(&mut self.sessions).into_iter().map(|(id, mut session)| {
+            if !session.replies.is_empty() {
+                Arc::make_mut(&mut session).sum_replies(id);
+            }
+            (id, session)
+        });
+        self.sessions = sessions.collect();
+    }
+
     fn share_names_of(&self, invocation: &mut Invocation) {
         let frame = &mut invocation.frame;
         if let Some((name, object)) = self.objects.get_key_value(&frame.object) {
@@ -207,9 +221,8 @@ impl State {
     pub(crate) fn change_session(&mut self, id: SessionId, change: impl FnOnce(&mut Session)) {
         self.with_session(id, |session| {
             change(session);
-            let old = session.head;
-            session.head = session.record(id);
-            ((), old, session.head)
+            let (minus, plus) = session.refresh(id);
+            ((), minus, plus)
         })
         .expect("only a living session changes");
     }

@@ -60,6 +60,9 @@ pub(crate) struct StoredReply {
     pub(crate) epoch: u32,
     pub(crate) step: u64,
     pub(crate) outcome: Outcome,
+    /// Sum of its record, which follows from the rest and is no part of an image.
+    #[serde(skip)]
+    pub(crate) sum: Sum,
 }
 
 /// One event.
@@ -94,6 +97,22 @@ impl Session {
         session.head = session.record(id);
         session.sum = session.head;
         session
+    }
+
+    /// Brings `head` up to date; returns what it was and what it is.
+    pub(crate) fn refresh(&mut self, id: SessionId) -> (Sum, Sum) {
+        let old = self.head;
+        self.head = self.record(id);
+        (old, self.head)
+    }
+
+    /// Gives each reply its sum, which decoding leaves out.
+    pub(crate) fn sum_replies(&mut self, id: SessionId) {
+        let replies = std::mem::take(&mut self.replies).into_iter().map(|(number, mut reply)| {
+            reply.sum = reply.record(id, number);
+            (number, reply)
+        });
+        self.replies = replies.collect();
     }
 
     /// Sum of its own record.

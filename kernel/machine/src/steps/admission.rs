@@ -5,6 +5,8 @@
 //! comes again attaches to its invocation, or gets its stored reply.
 //! Invariant: a request that is refused changes nothing; one that is admitted gets one reply.
 
+use std::sync::Arc;
+
 use crate::{
     code::CodeHash,
     command::{Acknowledged, Place, Request, RequestBody},
@@ -13,8 +15,9 @@ use crate::{
     limits::{Limits, within},
     machine::Machine,
     outcome::{CallError, LimitExceeded, Refusal},
-    planted::PlantedBug,
-    state::{Class, ClassStatus, Session},
+    planted::{Planted, PlantedBug},
+    state::{Class, ClassStatus, Session, State},
+    sum::Sum,
 };
 
 /// What a place says about a request.
@@ -23,7 +26,7 @@ pub(crate) enum Standing {
     Next,
     /// It was admitted and has not ended.
     Open,
-    /// It was admitted and has ended; the reply was sent again.
+    /// It was admitted and has ended; its reply is stored.
     Answered,
     /// It cannot be admitted.
     Refused(Refusal),
@@ -32,20 +35,18 @@ pub(crate) enum Standing {
 impl<E: Engine> Machine<E> {
     pub(super) fn request(&mut self, request: Request) {
         let place = request.place;
-        self.world.acknowledge(place.session, &request.acknowledged);
-        match self.standing(place) {
+        match self.admit_if_next(&request) {
             Standing::Next => {}
-            Standing::Open | Standing::Answered => {
+            Standing::Answered => {
+                self.statistics.duplicates += 1;
+                return self.send_again(place);
+            }
+            Standing::Open => {
                 self.statistics.duplicates += 1;
                 return;
             }
             Standing::Refused(refusal) => return self.refuse(place.session, place.number, refusal),
         }
-        if let Err(refusal) = self.check_room(place).and_then(|()| self.check_class(&request.body))
-        {
-            return self.refuse(place.session, place.number, refusal);
-        }
-        self.admit(place);
         if let Err(limit) = request.body.check(self.world.state.limits()) {
             return self.world.reply(place.session, place.number, Err(CallError::Limit(limit)));
         }
@@ -79,40 +80,66 @@ impl<E: Engine> Machine<E> {
         self.world.reply(place.session, place.number, outcome.map(|()| Vec::new()));
     }
 
-    /// Where a place stands; sends the stored reply of a request that has ended.
-    pub(super) fn standing(&mut self, place: Place) -> Standing {
-        let Some(session) = self.world.state.sessions.get(&place.session) else {
+    /// Takes note of what the client has received, and admits the request if it is the next one and
+    /// nothing stands against it: in one look at the session.
+    fn admit_if_next(&mut self, request: &Request) -> Standing {
+        let place = request.place;
+        let class = self.check_class(&request.body);
+        let planted = self.world.planted;
+        let State { genesis, sessions, total, .. } = &mut self.world.state;
+        let limits = &genesis.as_ref().expect("there is a session, so there was a genesis").limits;
+        let Some(session) = sessions.get_mut(&place.session).map(Arc::make_mut) else {
             return Standing::Refused(Refusal::SessionUnknown);
         };
-        let last = session.last_admitted;
-        if place.number > last {
-            let next = place.previous == last;
-            return if next || self.world.planted.has(PlantedBug::AdmissionIgnoresOrder) {
-                Standing::Next
-            } else {
-                Standing::Refused(Refusal::OutOfOrder { last })
-            };
+        let (mut minus, mut plus) = (Sum::default(), Sum::default());
+        let mut changed = session.forget(place.session, &request.acknowledged, &mut minus);
+        let mut standing = session.standing(place, planted);
+        if matches!(standing, Standing::Answered)
+            && place.number == session.last_admitted
+            && planted.has(PlantedBug::DoubleApply)
+        {
+            let replies = vec![(place.number, place.number)];
+            session.forget(place.session, &Acknowledged { replies, events: 0 }, &mut minus);
+            standing = Standing::Next;
         }
-        if session.open.contains_key(&place.number) {
-            return Standing::Open;
-        }
-        match session.replies.get(&place.number) {
-            Some(_) if place.number == last && self.world.planted.has(PlantedBug::DoubleApply) => {
-                let replies = vec![(last, last)];
-                self.world.acknowledge(place.session, &Acknowledged { replies, events: 0 });
-                Standing::Next
+        if matches!(standing, Standing::Next) {
+            match session.check_room(limits).and(class) {
+                Ok(()) => {
+                    session.last_admitted = place.number;
+                    changed = true;
+                }
+                Err(refusal) => standing = Standing::Refused(refusal),
             }
-            Some(reply) => {
-                self.world.staged.push(Effect::Reply {
-                    session: place.session,
-                    number: place.number,
-                    position: reply.position(),
-                    outcome: reply.outcome.clone(),
-                });
-                Standing::Answered
-            }
-            None => Standing::Refused(Refusal::Forgotten),
         }
+        if changed {
+            let (old, new) = session.refresh(place.session);
+            minus += old;
+            plus = new;
+        }
+        session.sum -= minus;
+        session.sum += plus;
+        *total -= minus;
+        *total += plus;
+        standing
+    }
+
+    /// Where a place stands.
+    pub(super) fn standing(&self, place: Place) -> Standing {
+        match self.world.state.sessions.get(&place.session) {
+            Some(session) => session.standing(place, self.world.planted),
+            None => Standing::Refused(Refusal::SessionUnknown),
+        }
+    }
+
+    /// Sends the stored reply of a request that has ended.
+    pub(super) fn send_again(&mut self, place: Place) {
+        let reply = &self.world.state.sessions[&place.session].replies[&place.number];
+        self.world.staged.push(Effect::Reply {
+            session: place.session,
+            number: place.number,
+            position: reply.position(),
+            outcome: reply.outcome.clone(),
+        });
     }
 
     /// Uses up a number.
@@ -127,18 +154,10 @@ impl<E: Engine> Machine<E> {
         self.world.state.session_mut(&place.session).expect("its standing was looked up")
     }
 
-    fn check_room(&self, place: Place) -> Result<(), Refusal> {
-        let (session, limits) = (self.known_session(place), self.world.state.limits());
-        let open = session.open.len() as u64 + 1;
-        within("requests_per_session", limits.requests_per_session, open)
-            .and_then(|()| room_for_reply(session, limits))
-            .map_err(Refusal::Limit)
-    }
-
     /// Whether one more reply may be stored.
     pub(super) fn check_replies(&self, place: Place) -> Result<(), Refusal> {
-        let (session, limits) = (self.known_session(place), self.world.state.limits());
-        room_for_reply(session, limits).map_err(Refusal::Limit)
+        let limits = self.world.state.limits();
+        self.known_session(place).room_for_reply(limits).map_err(Refusal::Limit)
     }
 
     /// The same, to look at it.
@@ -152,10 +171,12 @@ impl<E: Engine> Machine<E> {
         let classes = &self.world.state.classes;
         match body {
             RequestBody::Call { object, .. } | RequestBody::CreateObject { object, .. } => {
-                let class = object.class.clone();
-                match classes.get(&class).map(|class| &class.status) {
-                    None => Err(Refusal::ClassUnknown { class }),
-                    Some(ClassStatus::Pending { .. }) => Err(Refusal::ClassPending { class }),
+                let class = || object.class.clone();
+                match classes.get(&object.class).map(|class| &class.status) {
+                    None => Err(Refusal::ClassUnknown { class: class() }),
+                    Some(ClassStatus::Pending { .. }) => {
+                        Err(Refusal::ClassPending { class: class() })
+                    }
                     Some(ClassStatus::Ready) => Ok(()),
                 }
             }
@@ -179,7 +200,37 @@ impl<E: Engine> Machine<E> {
     }
 }
 
-fn room_for_reply(session: &Session, limits: &Limits) -> Result<(), LimitExceeded> {
-    let replies = session.replies.len() as u64 + 1;
-    within("replies_per_session", limits.replies_per_session, replies)
+impl Session {
+    /// Where a place of it stands.
+    fn standing(&self, place: Place, planted: Planted) -> Standing {
+        let last = self.last_admitted;
+        if place.number > last {
+            return if place.previous == last || planted.has(PlantedBug::AdmissionIgnoresOrder) {
+                Standing::Next
+            } else {
+                Standing::Refused(Refusal::OutOfOrder { last })
+            };
+        }
+        if self.open.contains_key(&place.number) {
+            return Standing::Open;
+        }
+        if self.replies.contains_key(&place.number) {
+            Standing::Answered
+        } else {
+            Standing::Refused(Refusal::Forgotten)
+        }
+    }
+
+    /// Whether one more request may be open, and its reply be stored.
+    fn check_room(&self, limits: &Limits) -> Result<(), Refusal> {
+        let open = self.open.len() as u64 + 1;
+        within("requests_per_session", limits.requests_per_session, open)
+            .and_then(|()| self.room_for_reply(limits))
+            .map_err(Refusal::Limit)
+    }
+
+    fn room_for_reply(&self, limits: &Limits) -> Result<(), LimitExceeded> {
+        let replies = self.replies.len() as u64 + 1;
+        within("replies_per_session", limits.replies_per_session, replies)
+    }
 }

@@ -11,7 +11,7 @@ use crate::{
     names::{AlarmId, InvocationId, MethodName, ObjectName, SessionId},
     outcome::CallError,
     planted::PlantedBug,
-    state::{Frame, Invocation, Journal, Origin, Running, Status},
+    state::{Frame, Invocation, Journal, Origin, Running, RunningMethod, Status},
     sum::Sum,
 };
 
@@ -135,7 +135,10 @@ impl<E: Engine> Machine<E> {
         call: Call,
     ) -> Invocation {
         self.statistics.invocations += 1;
-        Invocation { id, ..self.frame_of(caller, call) }
+        let mut invocation = self.frame_of(caller, call);
+        invocation.id = id;
+        invocation.frame.journal = Journal::in_room(std::mem::take(&mut self.journal_room));
+        invocation
     }
 
     /// A body's frame on an object that exists, in an invocation that nothing can refer to: as it
@@ -146,15 +149,16 @@ impl<E: Engine> Machine<E> {
         let found = state.objects.get_key_value(&call.object);
         let (name, object) = found.expect("only on an object that is there");
         let interface = state.classes[&name.class].interface_of(object.code);
-        let methods = interface.map(|interface| &interface.methods);
-        let method = methods.and_then(|methods| methods.get_key_value(&call.method));
-        let method = method.map(|(method, _)| method);
+        let method = interface.and_then(|interface| {
+            let (name, method) = interface.methods.get_key_value(&call.method)?;
+            Some((name, RunningMethod::of(interface, method)))
+        });
         // What a million callers have in common is there once: the names are those of the state.
         let frame = Frame {
             incarnation: object.incarnation,
             code: object.code,
             object: name.clone(),
-            method: method.unwrap_or(&call.method).clone(),
+            method: method.map_or(&call.method, |(name, _)| name).clone(),
             arguments: call.arguments,
             journal: Journal::default(),
         };
@@ -171,7 +175,11 @@ impl<E: Engine> Machine<E> {
             cancelled: None,
             started: self.world.state.now,
             sum: Sum::default(),
-            running: Running { never_blocked: true, ..Running::default() },
+            running: Running {
+                never_blocked: true,
+                method: method.map(|(_, method)| method),
+                ..Running::default()
+            },
         }
     }
 

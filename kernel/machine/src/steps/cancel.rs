@@ -35,7 +35,7 @@ impl<E: Engine> Machine<E> {
                     self.world.reply(place.session, place.number, outcome);
                 }
             },
-            Standing::Answered => {}
+            Standing::Answered => self.send_again(place),
             Standing::Refused(refusal) => self.refuse(place.session, place.number, refusal),
         }
     }

@@ -48,10 +48,12 @@ impl<E: Engine> Machine<E> {
         object: &ObjectName,
         caller: &Caller,
     ) -> Result<(), CallError> {
-        if self.world.state.objects.contains_key(object) {
-            return self.bring_up_to_date(object, caller);
-        }
         let class = &self.world.state.classes[&object.class];
+        match self.world.state.objects.get(object) {
+            Some(found) if found.code == class.code => return Ok(()),
+            Some(_) => return self.bring_up_to_date(object, caller),
+            None => {}
+        }
         let init = match class.interface.init() {
             None => None,
             Some((name, init)) if init.parameters == 0 => Some(name.clone()),
@@ -209,11 +211,15 @@ impl<E: Engine> Machine<E> {
 
     /// At the end of a step: transient objects that are as `init` left them vanish.
     pub(crate) fn let_transient_objects_vanish(&mut self) {
-        for name in std::mem::take(&mut self.world.touched) {
+        let mut touched = std::mem::take(&mut self.world.touched);
+        touched.sort_unstable();
+        touched.dedup();
+        for name in touched.drain(..) {
             let object = self.world.state.objects.get(&name);
             if object.is_some_and(|object| object.is_as_init_left_it()) {
                 self.forget_object(&name);
             }
         }
+        self.world.touched = touched;
     }
 }

@@ -14,10 +14,7 @@ mod session;
 pub(crate) mod store;
 mod undo;
 
-use std::{
-    collections::{BTreeSet, VecDeque},
-    sync::Arc,
-};
+use std::{collections::VecDeque, sync::Arc};
 
 use self::undo::Undo;
 pub(crate) use self::{semaphore::wait_of, undo::Savepoint};
@@ -27,7 +24,7 @@ use crate::{
     names::{InvocationId, ObjectName},
     outcome::{LimitExceeded, Trap},
     planted::Planted,
-    state::{Frame, Invocation, State, Status},
+    state::{Invocation, RunningMethod, State, Status},
     sum::Sum,
 };
 
@@ -39,8 +36,8 @@ pub(crate) struct World {
     pub(crate) ready: VecDeque<InvocationId>,
     /// Effects of the current step.
     pub(crate) staged: Vec<Effect>,
-    /// Objects that the current step touched and that may vanish at its end.
-    pub(crate) touched: BTreeSet<ObjectName>,
+    /// Objects that the current step touched and that may vanish at its end, some more than once.
+    pub(crate) touched: Vec<ObjectName>,
     /// Nothing, except in tests of tests.
     pub(crate) planted: Planted,
     undo: Vec<Undo>,
@@ -53,7 +50,7 @@ impl World {
             state,
             ready: VecDeque::new(),
             staged: Vec::new(),
-            touched: BTreeSet::new(),
+            touched: Vec::new(),
             planted: Planted::default(),
             undo: Vec::new(),
         }
@@ -84,19 +81,29 @@ impl World {
     /// Notes an object that may have to vanish at the end of the step.
     pub(crate) fn touch(&mut self, object: &ObjectName) {
         let class = self.state.classes.get(&object.class);
-        if class.is_some_and(|class| class.interface.transient) && !self.touched.contains(object) {
-            self.touched.insert(object.clone());
+        if class.is_some_and(|class| class.interface.transient) {
+            self.note_touched(object);
         }
     }
 
     /// The same for a body that runs on it; returns the kind of its method.
-    pub(crate) fn touch_for(&mut self, frame: &Frame) -> MethodKind {
-        let interface = self.state.interface_of(frame);
-        let (kind, transient) = (interface.methods[&frame.method].kind, interface.transient);
-        if transient && !self.touched.contains(&frame.object) {
-            self.touched.insert(frame.object.clone());
+    pub(crate) fn touch_for(&mut self, invocation: &Invocation) -> MethodKind {
+        let frame = &invocation.frame;
+        let runs = invocation.running.method.unwrap_or_else(|| {
+            let interface = self.state.interface_of(frame);
+            RunningMethod::of(interface, &interface.methods[&frame.method])
+        });
+        if runs.transient {
+            self.note_touched(&frame.object);
         }
-        kind
+        runs.kind
+    }
+
+    fn note_touched(&mut self, object: &ObjectName) {
+        // Mostly it is the one before.
+        if self.touched.last() != Some(object) {
+            self.touched.push(object.clone());
+        }
     }
 }
 

@@ -3,12 +3,13 @@
 //! Invariant: `head` of a session is the sum of its own record whenever no method here runs.
 
 use crate::{
+    command::Acknowledged,
     effect::Effect,
     limits::within,
     names::SessionId,
     outcome::{Outcome, Trap},
     planted::PlantedBug,
-    state::{Event, StoredReply},
+    state::{Event, Session, StoredReply},
     sum::Sum,
     world::{World, undo::Undo},
 };
@@ -72,9 +73,10 @@ impl World {
         let position = self.state.position();
         let told = self.state.with_session(id, |session| {
             session.open.remove(&number);
-            let (epoch, step) = (position.epoch, position.step.0);
-            let stored = StoredReply { epoch, step, outcome: outcome.clone() };
-            let sum = stored.record(id, number);
+            let (epoch, step, sum) = (position.epoch, position.step.0, Sum::default());
+            let mut stored = StoredReply { epoch, step, outcome: outcome.clone(), sum };
+            stored.sum = stored.record(id, number);
+            let sum = stored.sum;
             let twice = session.replies.insert(number, stored);
             assert!(twice.is_none(), "a request ends once");
             ((), Sum::default(), sum)
@@ -85,33 +87,58 @@ impl World {
         self.staged.push(Effect::Reply { session: id, number, position, outcome });
         if self.planted.has(PlantedBug::ReplyNotKept) {
             let replies = vec![(number, number)];
-            self.acknowledge(id, &crate::Acknowledged { replies, events: 0 });
+            self.acknowledge(id, &Acknowledged { replies, events: 0 });
         }
     }
 
     /// Forgets replies and events that the client has received.
-    pub(crate) fn acknowledge(&mut self, id: SessionId, acknowledged: &crate::Acknowledged) {
-        let fresh = self.state.with_session(id, |session| {
-            let mut minus = Sum::default();
-            for &(from, to) in acknowledged.replies.iter().filter(|(from, to)| from <= to) {
-                while let Some((&number, _)) = session.replies.range(from..=to).next() {
-                    let reply = session.replies.remove(&number).expect("it was just found");
-                    minus += reply.record(id, number);
-                }
+    pub(crate) fn acknowledge(&mut self, id: SessionId, acknowledged: &Acknowledged) {
+        self.state.with_session(id, |session| {
+            let (mut minus, mut plus) = (Sum::default(), Sum::default());
+            if session.forget(id, acknowledged, &mut minus) {
+                let (old, new) = session.refresh(id);
+                minus += old;
+                plus = new;
             }
-            let last = acknowledged.events.min(session.next_event - 1);
-            let fresh = last > session.events_acknowledged;
-            if fresh {
-                session.events_acknowledged = last;
-                while session.events.front().is_some_and(|event| event.number <= last) {
-                    let event = session.events.pop_front().expect("it was just found");
-                    minus += event.record(id);
-                }
-            }
-            (fresh, minus, Sum::default())
+            ((), minus, plus)
         });
-        if fresh == Some(true) {
-            self.refresh_session(id);
+    }
+}
+
+impl Session {
+    /// Number of the first stored reply in a range.
+    fn first_reply(&self, from: u64, to: u64) -> Option<u64> {
+        let &(oldest, _) = self.replies.get_min()?;
+        if oldest < from {
+            // A client that is told out of order keeps a gap; most acknowledge the oldest.
+            return self.replies.range(from..=to).next().map(|(number, _)| *number);
         }
+        (oldest <= to).then_some(oldest)
+    }
+
+    /// Forgets replies and events that the client has received, and adds their sums to `minus`. True
+    /// when its own record has changed by that.
+    pub(crate) fn forget(
+        &mut self,
+        id: SessionId,
+        acknowledged: &Acknowledged,
+        minus: &mut Sum,
+    ) -> bool {
+        for &(from, to) in acknowledged.replies.iter().filter(|(from, to)| from <= to) {
+            while let Some(number) = self.first_reply(from, to) {
+                let reply = self.replies.remove(&number).expect("it was just found");
+                *minus += reply.sum;
+            }
+        }
+        let last = acknowledged.events.min(self.next_event - 1);
+        if last <= self.events_acknowledged {
+            return false;
+        }
+        self.events_acknowledged = last;
+        while self.events.front().is_some_and(|event| event.number <= last) {
+            let event = self.events.pop_front().expect("it was just found");
+            *minus += event.record(id);
+        }
+        true
     }
 }

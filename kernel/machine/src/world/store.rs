@@ -9,10 +9,10 @@
 use std::{ops::Bound, sync::Arc};
 
 use crate::{
-    limits::within,
+    limits::{Limits, within},
     names::ObjectName,
     outcome::Trap,
-    state::{Entry, Object},
+    state::{Entry, State},
     sum::Sum,
     world::{World, undo::Undo},
 };
@@ -25,6 +25,28 @@ const DEQUE_MIDDLE: u64 = 1 << 63;
 struct DequeHeader {
     front: u64,
     length: u64,
+}
+
+/// How an entry grows, in the bytes of an object and of the whole state.
+struct Growth {
+    before: u64,
+    after: u64,
+    object: u64,
+    state: u64,
+}
+
+impl Growth {
+    fn check(&self, limits: &Limits, key: usize, value: usize) -> Result<(), Trap> {
+        if self.after <= self.before {
+            return Ok(());
+        }
+        within("key_bytes", limits.key_bytes, key as u64)?;
+        within("value_bytes", limits.value_bytes, value as u64)?;
+        let (before, after) = (self.before, self.after);
+        within("object_bytes", limits.object_bytes, self.object - before + after)?;
+        within("state_bytes", limits.state_bytes, self.state - before + after)?;
+        Ok(())
+    }
 }
 
 /// Which end of a deque.
@@ -48,10 +70,35 @@ impl World {
         key: Vec<u8>,
         value: Vec<u8>,
     ) -> Result<(), Trap> {
-        let store = &self.state.objects[object];
-        self.check_growth(store, &key, &value)?;
+        let State { objects, genesis, state_bytes, total, .. } = &mut self.state;
+        let limits = &genesis.as_ref().expect("there is an object, so there was a genesis").limits;
+        let store = objects.get_mut(object).map(Arc::make_mut);
+        let store = store.expect("a store belongs to an object");
         let sum = Sum::of_entry(store.incarnation.0, &key, &value);
-        let old = self.replace_entry(object, key.clone(), Some(Entry { value, sum }));
+        let place = store.entries.get_mut(&key);
+        let weigh = |value: &[u8]| (key.len() + value.len()) as u64;
+        let before = place.as_ref().map_or(0, |entry| weigh(&entry.value));
+        let growth =
+            Growth { before, after: weigh(&value), object: store.bytes, state: *state_bytes };
+        growth.check(limits, key.len(), value.len())?;
+        store.bytes = store.bytes - growth.before + growth.after;
+        *state_bytes = *state_bytes - growth.before + growth.after;
+        let entry = Entry { value, sum };
+        let old = match place {
+            Some(place) => match Arc::get_mut(place) {
+                Some(place) => Some(std::mem::replace(place, entry)),
+                None => Some(Arc::unwrap_or_clone(std::mem::replace(place, Arc::new(entry)))),
+            },
+            None => {
+                store.entries.insert(key.clone(), Arc::new(entry));
+                None
+            }
+        };
+        let minus = old.as_ref().map(|old| old.sum).unwrap_or_default();
+        for whole in [&mut store.sum, total] {
+            *whole -= minus;
+            *whole += sum;
+        }
         self.record(Undo::Entry { object: object.clone(), key, old });
         Ok(())
     }
@@ -230,20 +277,6 @@ impl World {
         self.state.total -= minus.1;
         self.state.total += plus.1;
         old.map(Arc::unwrap_or_clone)
-    }
-
-    fn check_growth(&self, store: &Object, key: &[u8], value: &[u8]) -> Result<(), Trap> {
-        let limits = self.state.limits();
-        let new = (key.len() + value.len()) as u64;
-        let old = store.entries.get(key).map_or(0, |entry| (key.len() + entry.value.len()) as u64);
-        if new <= old {
-            return Ok(());
-        }
-        within("key_bytes", limits.key_bytes, key.len() as u64)?;
-        within("value_bytes", limits.value_bytes, value.len() as u64)?;
-        within("object_bytes", limits.object_bytes, store.bytes - old + new)?;
-        within("state_bytes", limits.state_bytes, self.state.state_bytes - old + new)?;
-        Ok(())
     }
 
     fn deque_header(&self, object: &ObjectName, deque: &[u8]) -> DequeHeader {
