@@ -135,8 +135,8 @@ impl<R: log::repo::Repo> log::repo::Repo for Observed<R> {
         self.files.write(file, offset, bytes)
     }
 
-    fn sync(&mut self, file: u64) -> Result<(), log::repo::RepoError> {
-        self.files.sync(file)
+    fn begin_sync(&mut self, file: u64) -> Result<log::repo::FileSync, log::repo::RepoError> {
+        self.files.begin_sync(file)
     }
 
     fn create(&mut self, file: u64, size: u64, header: &[u8]) -> Result<(), log::repo::RepoError> {

@@ -4,24 +4,27 @@
 //! record, record, …  →  sync: one write, one fdatasync  →  record, …
 //! ```
 //!
+//! The fdatasync may run on another thread: `begin_sync`, the [`Syncing`], `end_sync`. Between the two
+//! entries can be read and decided indices be recorded, nothing else.
+//!
 //! Reads see calls at once, durable or not; whoever tells others about them must sync first.
 //! A turn in which nothing but decided indices changed costs no sync: they wait for the next turn
 //! that has something to say, since losing one is safe.
 //!
 //! Invariants: one fdatasync per turn; offsets only grow; after a failure nothing is written. A full
 //! disk is no failure: it is noticed before the last room is used, and the log waits.
-//! Not here: opening (`recovery.rs`).
+//! Not here: opening (`recovery.rs`), and reading (`lookup.rs`).
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 
-use super::call::{self, Call, Instance, RecordedBallot};
+use super::call::{self, Call, Instance};
 use super::error::LogError;
 use super::file_header::{FileHeader, HEADER_BYTES, Identity};
 use super::record::{self, MAX_RECORD_BYTES, RECORD_ALIGNMENT, RECORD_HEADER_BYTES};
-use super::repo::{Repo, RepoError};
-use super::state::{InstanceState, Place, Slot, State};
+use super::repo::{FileSync, Repo, RepoError};
+use super::state::{Place, State};
 
 /// The smallest file that makes sense: a header and some records.
 const MIN_FILE_BYTES: u64 = 4096;
@@ -65,30 +68,49 @@ pub(crate) struct ActiveFile {
     pub(crate) offset: u64,
 }
 
+/// What is left to do to make a turn durable, on any thread.
+#[must_use = "a turn that is written is not durable"]
+pub struct Syncing(FileSync);
+
+/// How that went: for [`Log::end_sync`].
+#[must_use = "the log has to know"]
+pub struct Synced(Result<(), RepoError>);
+
+impl Syncing {
+    /// Does it.
+    pub fn run(self) -> Synced {
+        Synced(self.0())
+    }
+}
+
 /// The durable log of one replica, for all of its Paxos instances.
 pub struct Log {
-    repo: Box<dyn Repo>,
+    pub(super) repo: Box<dyn Repo>,
     settings: LogSettings,
-    state: State,
-    active: ActiveFile,
+    pub(super) state: State,
+    pub(super) active: ActiveFile,
     next_sequence: u64,
     /// Files after the active one that exist and hold nothing yet.
     spares: BTreeMap<u64, FileHeader>,
     /// The file that is being made ahead of its need, if any.
     ahead: Option<FileHeader>,
     /// The first file that is kept.
-    oldest: u64,
+    pub(super) oldest: u64,
     /// Whether entries were dropped since files were last given back.
     trimmed: bool,
     /// The record of this turn: room for its header, then its calls.
     turn: Vec<u8>,
+    /// Whether there is more in it than entries at the end.
+    turn_has_more: bool,
+    /// Where the record of this turn is written, and its length, while it is being made durable.
+    syncing: Option<(Place, u64)>,
     /// Instances whose decided index is not in the files yet.
     undecided_on_disk: BTreeSet<Instance>,
     poison: Option<String>,
     /// Whether there is no room for the next file.
     full: bool,
     /// Turns that were made durable since the log was opened.
-    syncs: u64,
+    pub(super) syncs: u64,
 }
 
 impl Log {
@@ -112,6 +134,8 @@ impl Log {
             oldest,
             trimmed: true,
             turn: vec![0; RECORD_HEADER_BYTES],
+            turn_has_more: false,
+            syncing: None,
             undecided_on_disk: BTreeSet::new(),
             poison: None,
             full: false,
@@ -123,12 +147,14 @@ impl Log {
     /// with the other changes of its turn. Changes nothing if it fails.
     pub fn record(&mut self, instance: Instance, call: &Call) -> Result<(), LogError> {
         self.check_poison()?;
+        if let Call::Decided(index) = call {
+            self.state.get_mut(instance).decided = *index;
+            self.undecided_on_disk.insert(instance);
+            return Ok(());
+        }
+        assert!(self.syncing.is_none(), "a turn that is being made durable does not change");
+        self.turn_has_more |= !matches!(call, Call::Append(_));
         match call {
-            Call::Decided(index) => {
-                self.state.get_mut(instance).decided = *index;
-                self.undecided_on_disk.insert(instance);
-                return Ok(());
-            }
             Call::AppendOnPrefix(from, _) => {
                 let before = self.state.get(instance);
                 let (first, end) = before.map_or((0, 0), |state| (state.first(), state.end()));
@@ -153,7 +179,7 @@ impl Log {
                 self.state.get_mut(instance).disks.insert(*replica, *disk);
             }
             Call::Admitted => self.state.get_mut(instance).admitted = true,
-            Call::Append(_) => {}
+            Call::Append(_) | Call::Decided(_) => {}
         }
         self.encode(instance, call);
         Ok(())
@@ -184,18 +210,34 @@ impl Log {
         self.turn.len() as u64
     }
 
+    /// Whether all that waits are entries at the end: then what is durable is as it was before the
+    /// turn, but for its end.
+    pub fn only_appends(&self) -> bool {
+        !self.turn_has_more
+    }
+
     /// Makes the turn durable. With [`LogError::NoRoom`] nothing is written, and the turn waits for
     /// another attempt. After any other error the log is poisoned: the replica must stop, and what
     /// really reached the disk is found out by opening the log again.
     pub fn sync(&mut self) -> Result<(), LogError> {
+        match self.begin_sync()? {
+            Some(syncing) => self.end_sync(syncing.run()),
+            None => Ok(()),
+        }
+    }
+
+    /// Writes the turn, and returns what makes it durable; none if there is nothing to be made so.
+    /// Errors are those of [`sync`](Self::sync).
+    pub fn begin_sync(&mut self) -> Result<Option<Syncing>, LogError> {
         self.check_poison()?;
+        assert!(self.syncing.is_none(), "one sync at a time");
         if !self.needs_sync() {
-            return Ok(());
+            return Ok(None);
         }
         let (turn, undecided) = (self.turn.len(), self.undecided_on_disk.clone());
-        let written = self.write_turn();
-        match &written {
-            Ok(()) => {}
+        let begun = self.write_turn();
+        match &begun {
+            Ok(_) => {}
             Err(LogError::NoRoom { .. }) => {
                 self.turn.truncate(turn);
                 self.undecided_on_disk = undecided;
@@ -203,7 +245,18 @@ impl Log {
             }
             Err(error) => self.poison = Some(error.to_string()),
         }
-        written
+        begun.map(|sync| Some(Syncing(sync)))
+    }
+
+    /// Takes note that the turn is durable, or could not be made so.
+    pub fn end_sync(&mut self, synced: Synced) -> Result<(), LogError> {
+        let (place, total) = self.syncing.take().expect("a sync ends that has begun");
+        let ended =
+            synced.0.map_err(LogError::from).and_then(|()| self.turn_is_durable(place, total));
+        if let Err(error) = &ended {
+            self.poison = Some(error.to_string());
+        }
+        ended
     }
 
     /// Whether there is no room for the next file: what is left in the current one is for a turn that
@@ -221,7 +274,7 @@ impl Log {
         Ok(!self.full)
     }
 
-    fn write_turn(&mut self) -> Result<(), LogError> {
+    fn write_turn(&mut self) -> Result<FileSync, LogError> {
         for instance in std::mem::take(&mut self.undecided_on_disk) {
             let state = self.state.get_mut(instance);
             let stop_sign = u64::from(state.stop_sign.is_some());
@@ -244,13 +297,19 @@ impl Log {
         let seed = self.active.header.checksum_seed();
         record::seal(&mut self.turn, seed, offset, self.next_sequence);
         self.repo.write(file, offset, &self.turn)?;
-        self.repo.sync(file)?;
+        let sync = self.repo.begin_sync(file)?;
+        self.syncing = Some((Place { file, offset }, total));
+        Ok(sync)
+    }
+
+    fn turn_is_durable(&mut self, place: Place, total: u64) -> Result<(), LogError> {
         self.syncs += 1;
         self.active.offset += total;
         self.next_sequence += 1;
-        self.state.place(Place { file, offset });
+        self.state.place(place);
         self.turn.truncate(RECORD_HEADER_BYTES);
         self.turn.shrink_to(KEPT_BUFFER_BYTES);
+        self.turn_has_more = false;
         self.give_files_back()?;
         self.prepare_next_file()
     }
@@ -368,120 +427,4 @@ impl Log {
             None => Ok(()),
         }
     }
-
-    /// The entries from `from` up to, not including, `to`: as many as there are and as fit into
-    /// `max_bytes`, but at least one if there is one.
-    pub fn entries(
-        &mut self,
-        instance: Instance,
-        from: u64,
-        to: u64,
-        max_bytes: u64,
-    ) -> Result<Vec<Bytes>, LogError> {
-        let Some(state) = self.state.get(instance) else { return Ok(Vec::new()) };
-        if from < state.first() && from < to {
-            return Err(LogError::Compacted { index: from, first: state.first() });
-        }
-        let to = to.min(state.end());
-        let mut left = max_bytes;
-        let mut entries = Vec::new();
-        for index in from..to {
-            let slot = state.slot(index).expect("between first and end");
-            let length = u64::from(slot.length);
-            if length > left && !entries.is_empty() {
-                break;
-            }
-            left = left.saturating_sub(length);
-            entries.push(match &slot.cached {
-                Some(bytes) => bytes.clone(),
-                None => read_back(&mut *self.repo, slot)?,
-            });
-        }
-        Ok(entries)
-    }
-
-    /// The instances of which the log knows anything.
-    pub fn instances(&self) -> Vec<Instance> {
-        self.state.instances().map(|(instance, _)| instance).collect()
-    }
-
-    fn instance(&self, instance: Instance) -> Option<&InstanceState> {
-        self.state.get(instance)
-    }
-
-    /// The promise of an instance.
-    pub fn promise(&self, instance: Instance) -> Option<RecordedBallot> {
-        self.instance(instance).and_then(|state| state.promise)
-    }
-
-    /// The round in which an instance last accepted entries.
-    pub fn accepted_round(&self, instance: Instance) -> Option<RecordedBallot> {
-        self.instance(instance).and_then(|state| state.accepted_round)
-    }
-
-    /// The decided index of an instance.
-    pub fn decided(&self, instance: Instance) -> u64 {
-        self.instance(instance).map_or(0, |state| state.decided)
-    }
-
-    /// The compacted index of an instance.
-    pub fn compacted(&self, instance: Instance) -> u64 {
-        self.instance(instance).map_or(0, |state| state.compacted)
-    }
-
-    /// The mark that ends the configuration, if it was accepted.
-    pub fn stop_sign(&self, instance: Instance) -> Option<Bytes> {
-        self.instance(instance).and_then(|state| state.stop_sign.clone())
-    }
-
-    /// The disk of a member, as far as it has ever been told.
-    pub fn disk(&self, instance: Instance, replica: u64) -> Option<u128> {
-        self.instance(instance).and_then(|state| state.disks.get(&replica).copied())
-    }
-
-    /// Whether all members know this replica's disk.
-    pub fn is_admitted(&self, instance: Instance) -> bool {
-        self.instance(instance).is_some_and(|state| state.admitted)
-    }
-
-    /// One past the index of the last entry of an instance.
-    pub fn end(&self, instance: Instance) -> u64 {
-        self.instance(instance).map_or(0, InstanceState::end)
-    }
-
-    /// One past the last entry of an instance before the first that is not durable yet.
-    pub fn durable_end(&self, instance: Instance) -> u64 {
-        self.state.placed_end(instance)
-    }
-
-    /// The index of the first entry of an instance that is kept.
-    pub fn first(&self, instance: Instance) -> u64 {
-        self.instance(instance).map_or(0, InstanceState::first)
-    }
-
-    /// Turns that were made durable, each with one fdatasync, since the log was opened.
-    pub fn syncs(&self) -> u64 {
-        self.syncs
-    }
-
-    /// Numbers of the first file that is kept and of the one that is written to.
-    pub fn files(&self) -> (u64, u64) {
-        (self.oldest, self.active.header.number)
-    }
-
-    /// Bytes of recent entries that are held in memory.
-    pub fn cached_bytes(&self) -> u64 {
-        self.state.cached_bytes()
-    }
-}
-
-fn read_back(repo: &mut dyn Repo, slot: &Slot) -> Result<Bytes, LogError> {
-    let Place { file, offset } = slot.place;
-    assert_ne!(file, 0, "what is in no file yet is in memory");
-    let mut bytes = vec![0; slot.length as usize];
-    repo.read(file, offset, &mut bytes)?;
-    if crc32c::crc32c(&bytes) != slot.checksum {
-        return Err(LogError::EntryCorrupt { file, offset });
-    }
-    Ok(bytes.into())
 }

@@ -26,6 +26,7 @@ mod call;
 mod durable;
 mod error;
 mod file_header;
+mod lookup;
 mod record;
 mod recovery;
 pub mod repo;
@@ -36,7 +37,7 @@ mod tests;
 mod verify;
 
 pub use call::{Call, Instance, RecordedBallot};
-pub use durable::{Log, LogSettings};
+pub use durable::{Log, LogSettings, Synced, Syncing};
 pub use error::LogError;
 pub use file_header::Identity;
 pub use verify::{FileReport, Report, Tail, verify};

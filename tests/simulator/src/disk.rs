@@ -10,7 +10,7 @@ use std::{
 use gesmas::{
     log::{
         Identity, Log, LogError, LogSettings,
-        repo::{Action, MemDisk, MemRepo, Repo, RepoError},
+        repo::{Action, FileSync, MemDisk, MemRepo, Repo, RepoError},
     },
     snapshot::{self, Store},
 };
@@ -255,14 +255,17 @@ impl Repo for PlantedRepo {
         Ok(())
     }
 
-    fn sync(&mut self, file: u64) -> Result<(), RepoError> {
+    fn begin_sync(&mut self, file: u64) -> Result<FileSync, RepoError> {
         if self.lies {
-            return Ok(());
+            return Ok(Box::new(|| Ok(())));
         }
-        self.repo.sync(file)?;
-        let mut done = self.done();
-        done.synced = done.written.len();
-        Ok(())
+        let (sync, done) = (self.repo.begin_sync(file)?, Arc::clone(&self.done));
+        Ok(Box::new(move || {
+            sync()?;
+            let mut done = done.lock().expect("one thread");
+            done.synced = done.written.len();
+            Ok(())
+        }))
     }
 
     fn create(&mut self, file: u64, size: u64, header: &[u8]) -> Result<(), RepoError> {

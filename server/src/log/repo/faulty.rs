@@ -6,7 +6,7 @@
 
 use std::io;
 
-use super::{Action, Repo, RepoError};
+use super::{Action, FileSync, Repo, RepoError};
 
 /// What is about to happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,10 +108,10 @@ impl<R: Repo> Repo for FaultyRepo<R> {
         }
     }
 
-    fn sync(&mut self, file: u64) -> Result<(), RepoError> {
+    fn begin_sync(&mut self, file: u64) -> Result<FileSync, RepoError> {
         match self.fault(Action::Sync, file, 0, 0)? {
-            Fault::Ignored => Ok(()),
-            _ => self.inner.sync(file),
+            Fault::Ignored => Ok(Box::new(|| Ok(()))),
+            _ => self.inner.begin_sync(file),
         }
     }
 

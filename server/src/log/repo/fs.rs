@@ -11,9 +11,10 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write as _};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use super::{Action, Repo, RepoError};
+use super::{Action, FileSync, Repo, RepoError};
 
 const LOCK_NAME: &str = "lock";
 const FILE_SUFFIX: &str = ".log";
@@ -25,7 +26,7 @@ const ZERO_CHUNK_BYTES: usize = 1 << 20;
 #[derive(Debug)]
 pub struct FsRepo {
     folder: PathBuf,
-    open: BTreeMap<u64, File>,
+    open: BTreeMap<u64, Arc<File>>,
     ahead: BTreeMap<u64, JoinHandle<Result<(), RepoError>>>,
     /// Held for as long as the folder is open for writing; none for a reader.
     lock: Option<File>,
@@ -63,7 +64,7 @@ impl FsRepo {
         Self { folder: folder.into(), open: BTreeMap::new(), ahead: BTreeMap::new(), lock: None }
     }
 
-    fn file(&mut self, action: Action, number: u64) -> Result<&File, RepoError> {
+    fn file(&mut self, action: Action, number: u64) -> Result<&Arc<File>, RepoError> {
         use std::collections::btree_map::Entry;
         match self.open.entry(number) {
             Entry::Occupied(entry) => Ok(entry.into_mut()),
@@ -74,7 +75,7 @@ impl FsRepo {
                     .write(self.lock.is_some())
                     .open(&path)
                     .map_err(|source| RepoError::of_file(action, number, source))?;
-                Ok(entry.insert(file))
+                Ok(entry.insert(Arc::new(file)))
             }
         }
     }
@@ -119,11 +120,12 @@ impl Repo for FsRepo {
             .map_err(|source| RepoError::of_file(Action::Write, file, source))
     }
 
-    fn sync(&mut self, file: u64) -> Result<(), RepoError> {
+    fn begin_sync(&mut self, number: u64) -> Result<FileSync, RepoError> {
         self.check_writable();
-        self.file(Action::Sync, file)?
-            .sync_data()
-            .map_err(|source| RepoError::of_file(Action::Sync, file, source))
+        let file = Arc::clone(self.file(Action::Sync, number)?);
+        Ok(Box::new(move || {
+            file.sync_data().map_err(|source| RepoError::of_file(Action::Sync, number, source))
+        }))
     }
 
     fn create(&mut self, file: u64, size: u64, header: &[u8]) -> Result<(), RepoError> {

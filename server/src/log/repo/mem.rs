@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use super::{Action, Repo, RepoError};
+use super::{Action, FileSync, Repo, RepoError};
 
 /// What a disk writes as a whole, if it writes it at all.
 const SECTOR_BYTES: usize = 512;
@@ -22,9 +22,13 @@ pub struct MemDisk(Arc<Mutex<Disk>>);
 
 /// One replica's access to a [`MemDisk`]; at most one at a time.
 #[derive(Debug)]
-pub struct MemRepo {
+pub struct MemRepo(Opened);
+
+/// One opening of the disk.
+#[derive(Clone, Debug)]
+struct Opened {
     disk: MemDisk,
-    /// Which opening of the disk this is; a power cut makes it stale.
+    /// Which it is; a power cut makes it stale.
     generation: u64,
 }
 
@@ -66,7 +70,7 @@ impl MemDisk {
         disk.generation += 1;
         // Whoever opens a folder syncs it first.
         disk.files.values_mut().for_each(|file| file.unnamed_over = None);
-        Ok(MemRepo { disk: self.clone(), generation: disk.generation })
+        Ok(MemRepo(Opened { disk: self.clone(), generation: disk.generation }))
     }
 
     /// Cuts the power. `choose(n)` picks one of `0..n`: per pending sector 0 loses it, 1 keeps it
@@ -170,7 +174,7 @@ impl MemFile {
     }
 }
 
-impl MemRepo {
+impl Opened {
     /// Runs one step on the disk, unless the power has failed.
     fn step<T>(
         &self,
@@ -205,15 +209,15 @@ fn range(file: &MemFile, offset: u64, length: usize) -> io::Result<std::ops::Ran
 
 impl Repo for MemRepo {
     fn list(&mut self) -> Result<Vec<u64>, RepoError> {
-        self.step(Action::List, 0, |disk| Ok(disk.files.keys().copied().collect()))
+        self.0.step(Action::List, 0, |disk| Ok(disk.files.keys().copied().collect()))
     }
 
     fn length(&mut self, file: u64) -> Result<u64, RepoError> {
-        self.step(Action::Length, file, |disk| Ok(find(disk, file)?.current.len() as u64))
+        self.0.step(Action::Length, file, |disk| Ok(find(disk, file)?.current.len() as u64))
     }
 
     fn read(&mut self, file: u64, offset: u64, bytes: &mut [u8]) -> Result<(), RepoError> {
-        self.step(Action::Read, file, |disk| {
+        self.0.step(Action::Read, file, |disk| {
             let file = find(disk, file)?;
             bytes.copy_from_slice(&file.current[range(file, offset, bytes.len())?]);
             Ok(())
@@ -221,7 +225,7 @@ impl Repo for MemRepo {
     }
 
     fn write(&mut self, file: u64, offset: u64, bytes: &[u8]) -> Result<(), RepoError> {
-        self.step(Action::Write, file, |disk| {
+        self.0.step(Action::Write, file, |disk| {
             let file = find(disk, file)?;
             let range = range(file, offset, bytes.len())?;
             file.pending.push((range.start, bytes.to_vec()));
@@ -230,40 +234,43 @@ impl Repo for MemRepo {
         })
     }
 
-    fn sync(&mut self, file: u64) -> Result<(), RepoError> {
-        self.step(Action::Sync, file, |disk| {
-            disk.syncs += 1;
-            find(disk, file)?.sync();
-            Ok(())
-        })
+    fn begin_sync(&mut self, file: u64) -> Result<FileSync, RepoError> {
+        let opened = self.0.clone();
+        Ok(Box::new(move || {
+            opened.step(Action::Sync, file, |disk| {
+                disk.syncs += 1;
+                find(disk, file)?.sync();
+                Ok(())
+            })
+        }))
     }
 
     fn create(&mut self, file: u64, size: u64, header: &[u8]) -> Result<(), RepoError> {
         let mut current = vec![0; usize::try_from(size).expect("a file fits into memory")];
         current[..header.len()].copy_from_slice(header);
         // The temporary file is written and synced; a power cut here leaves nothing that counts.
-        self.step(Action::Create, file, |disk| {
+        self.0.step(Action::Create, file, |disk| {
             if disk.full {
                 return Err(io::ErrorKind::StorageFull.into());
             }
             disk.syncs += 1;
             Ok(())
         })?;
-        self.step(Action::Create, file, |disk| {
+        self.0.step(Action::Create, file, |disk| {
             let before = disk.files.remove(&file).map(Box::new);
             let durable = current.clone();
             let unnamed_over = Some(before);
             disk.files.insert(file, MemFile { current, durable, unnamed_over, pending: vec![] });
             Ok(())
         })?;
-        self.step(Action::Create, file, |disk| {
+        self.0.step(Action::Create, file, |disk| {
             find(disk, file)?.unnamed_over = None;
             Ok(())
         })
     }
 
     fn remove(&mut self, file: u64) -> Result<(), RepoError> {
-        self.step(Action::Remove, file, |disk| {
+        self.0.step(Action::Remove, file, |disk| {
             disk.syncs += 1;
             disk.files.remove(&file).map(|_| ()).ok_or_else(|| io::ErrorKind::NotFound.into())
         })
@@ -279,8 +286,8 @@ impl Repo for MemRepo {
 
 impl Drop for MemRepo {
     fn drop(&mut self) {
-        let mut disk = self.disk.disk();
-        if disk.generation == self.generation {
+        let mut disk = self.0.disk.disk();
+        if disk.generation == self.0.generation {
             disk.locked = false;
         }
     }

@@ -23,6 +23,9 @@ pub use self::faulty::{Fault, FaultyRepo, Operation};
 pub use self::fs::FsRepo;
 pub use mem::{MemDisk, MemRepo};
 
+/// What is left to do to make a file durable.
+pub type FileSync = Box<dyn FnOnce() -> Result<(), RepoError> + Send>;
+
 /// Reads, writes and syncs log files.
 pub trait Repo: Send {
     /// The numbers of the files, in rising order.
@@ -37,8 +40,14 @@ pub trait Repo: Send {
     /// Writes `bytes` at `offset`, within the length of the file. Nothing is durable before `sync`.
     fn write(&mut self, file: u64, offset: u64, bytes: &[u8]) -> Result<(), RepoError>;
 
-    /// Makes what was written to the file durable. After an error nobody knows what is durable.
-    fn sync(&mut self, file: u64) -> Result<(), RepoError>;
+    /// What makes durable what was written to the file, on any thread; until it has run nothing more
+    /// is written. After an error nobody knows what is durable.
+    fn begin_sync(&mut self, file: u64) -> Result<FileSync, RepoError>;
+
+    /// Makes what was written to the file durable.
+    fn sync(&mut self, file: u64) -> Result<(), RepoError> {
+        self.begin_sync(file)?()
+    }
 
     /// Makes a durable file of `size` bytes, `header` and then zeros, in place of one of that name.
     fn create(&mut self, file: u64, size: u64, header: &[u8]) -> Result<(), RepoError>;
