@@ -123,6 +123,9 @@ pub struct Workarounds {
     /// Otherwise that is ignored, and what follows it is missed until a later message shows the gap;
     /// with nothing decided there may be none.
     pub answer_second_syncs: bool,
+    /// While its log is made durable, takes followers' word only for what was durable before. Otherwise
+    /// a leader counts its own vote too early, and what it tells others is decided may be lost.
+    pub settle_only_durable: bool,
 }
 
 impl Workarounds {
@@ -134,6 +137,7 @@ impl Workarounds {
         refuse_foreign_proposals: true,
         return_from_outside: true,
         answer_second_syncs: true,
+        settle_only_durable: true,
     };
 }
 

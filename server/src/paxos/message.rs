@@ -3,6 +3,7 @@
 //! omnipaxos itself tags Paxos messages with neither group nor configuration, and its indices
 //! restart with each configuration: a message without these tags could be taken for another's.
 
+use omnipaxos::ballot_leader_election::Ballot;
 use omnipaxos::messages::Message;
 use omnipaxos::messages::ballot_leader_election::HeartbeatMsg;
 use omnipaxos::messages::sequence_paxos::PaxosMsg;
@@ -28,6 +29,13 @@ impl PeerPaxosMessage {
     /// The replica that it is for.
     pub fn to(&self) -> u64 {
         self.message.get_receiver()
+    }
+
+    /// The ballot and how much was accepted under it, of a follower's word about that.
+    pub(crate) fn accepted(&self) -> Option<(Ballot, u64)> {
+        let Message::SequencePaxos(message) = &self.message else { return None };
+        let PaxosMsg::Accepted(accepted) = &message.msg else { return None };
+        Some((accepted.n, accepted.accepted_idx as u64))
     }
 
     /// What it is.

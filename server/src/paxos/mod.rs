@@ -36,4 +36,6 @@ pub use gate::PeerFault;
 pub use message::{MessageKind, PeerPaxosMessage};
 pub use node::{AppendError, Leader, Node, NodeError, Received};
 pub(crate) use storage::lock;
-pub use storage::{SharedLog, is_full, make_room, needs_sync, share, sync, syncs};
+pub use storage::{
+    SharedLog, begin_sync, end_sync, is_full, make_room, needs_sync, share, sync, syncs,
+};

@@ -14,7 +14,10 @@
 //!   (`answer_second_syncs`): omnipaxos ignores it, and takes the follower for one that has it.
 //!
 //! Invariants:
-//! - No input between `take_early_messages` and `take_late_messages`.
+//! - No input between `take_early_messages` and `take_late_messages`, but for one kind: a follower's word
+//!   that it has accepted what is durable here, too (`can_settle`). omnipaxos counts a leader's own vote
+//!   when it appends, and that vote counts only once it is durable; of what was durable before the turn
+//!   it does, if the turn changes nothing but the end of the log.
 //! - Messages to one peer keep their order across the two, so that nothing overtakes.
 //! - After an error of the log the node is stopped for good.
 //!
@@ -312,6 +315,47 @@ impl Node {
             }
         }
         early
+    }
+
+    /// Whether a message can be handled while the log is made durable: it says that a follower of this
+    /// leader has accepted nothing but what was durable here when the turn began.
+    pub fn can_settle(&self, message: &PeerPaxosMessage) -> bool {
+        let Some((ballot, index)) = message.accepted() else { return false };
+        let knowledge = self.knowledge();
+        let counts = self.turn == Turn::Closing
+            && !self.stopped
+            && self.is_leading()
+            && ballot == knowledge.promise
+            && gate::check_address(&self.config, message).is_ok()
+            && gate::check_content(&self.config, message, &knowledge).is_ok();
+        let log = lock(&self.log);
+        let durable = log.only_appends() && index <= log.durable_end(self.config.instance());
+        counts && (durable || !self.config.workarounds.settle_only_durable)
+    }
+
+    /// Handles such a message, and returns what may be sent at once because of it.
+    pub fn settle(
+        &mut self,
+        message: PeerPaxosMessage,
+    ) -> Result<Vec<PeerPaxosMessage>, NodeError> {
+        assert!(self.can_settle(&message), "what is not durable is settled later");
+        self.run(|paxos| paxos.handle_incoming(message.message))?;
+        let waiting = self.outgoing.len();
+        self.collect();
+        let new = self.outgoing.split_off(waiting);
+        let mut early = Vec::new();
+        for message in new {
+            let overtakes = self.outgoing.iter().any(|other| {
+                !message::kind(other).is_heartbeat()
+                    && other.get_receiver() == message.get_receiver()
+            });
+            if message::kind(&message).is_early() && !overtakes {
+                early.push(self.address(message));
+            } else {
+                self.outgoing.push(message);
+            }
+        }
+        Ok(early)
     }
 
     /// Returns the rest of the messages, once the log is durable, and begins the next turn.

@@ -18,7 +18,7 @@ use omnipaxos::storage::{NoSnapshot, StopSign, Storage, StorageOp, StorageResult
 
 use super::ballot::{from_record, to_record};
 use super::entry::LogEntry;
-use crate::log::{Call, Instance, Log, LogError};
+use crate::log::{Call, Instance, Log, LogError, Synced, Syncing};
 
 /// The most bytes of an encoded stop sign.
 const STOP_SIGN_LIMIT: usize = 64 << 10;
@@ -34,6 +34,16 @@ pub fn share(log: Log) -> SharedLog {
 /// Makes a shared log durable: step 3 of a turn. After an error the replica must stop.
 pub fn sync(log: &SharedLog) -> Result<(), LogError> {
     lock(log).sync()
+}
+
+/// The first half of [`sync`]: what is returned makes the log durable, on any thread.
+pub fn begin_sync(log: &SharedLog) -> Result<Option<Syncing>, LogError> {
+    lock(log).begin_sync()
+}
+
+/// The second half: how it went.
+pub fn end_sync(log: &SharedLog, synced: Synced) -> Result<(), LogError> {
+    lock(log).end_sync(synced)
 }
 
 /// Whether something of this turn has to become durable before others may hear of it.

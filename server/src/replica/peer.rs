@@ -16,6 +16,8 @@ use crate::paxos::{self, Node, PeerPaxosMessage};
 const VERSION: u8 = 1;
 const PAXOS: u8 = 0;
 const REPLICA: u8 = 1;
+/// Paxos messages without entries are shorter.
+const SHORT_BYTES: usize = 256;
 const HEADER_BYTES: usize = 1 + 4 + 4 + 8 + 8;
 /// Bytes that the decoding of one message may claim.
 const DECODE_LIMIT: usize = 64 << 20;
@@ -192,6 +194,13 @@ pub(super) fn decode(node: &Node, from: u64, mut body: Bytes) -> Result<PeerFram
         Some(kind) => Err(PeerError::Kind(kind)),
         None => Err(PeerError::Short),
     }
+}
+
+/// The Paxos message of a body, if it is a short one: then looking at it costs nothing that counts, should
+/// it be put back.
+pub(super) fn decode_short_paxos(body: &Bytes) -> Option<PeerPaxosMessage> {
+    let is_short = body.len() <= SHORT_BYTES && body.first() == Some(&PAXOS);
+    is_short.then(|| paxos::decode(body.slice(1..)).ok())?
 }
 
 fn decode_message(node: &Node, from: u64, mut body: Bytes) -> Result<PeerMessage, PeerError> {

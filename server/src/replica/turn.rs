@@ -1,14 +1,16 @@
 //! The end of a turn: what was decided is ordered and sent, the log is made durable, and the next begins.
 //!
 //! ```text
-//! close_turn ─► sync ────────────► open_turn
-//!            └► work, meanwhile ─┘
+//! close_turn ─► sync ──────────────────────────────────────► open_turn
+//!            └► handle_meanwhile, work, handle_meanwhile, … ─┘
 //! ```
 //!
-//! Making the log durable may take place on another thread. The replica takes no input meanwhile, but
-//! its machine may work on what it has: entries that were decided and durable before.
-//! Invariants: between `close_turn` and `open_turn` nothing touches the node (which asserts it) or the
-//! log; late messages leave only when the log is durable.
+//! Making the log durable may take place on another thread. Meanwhile the machine may work on what it
+//! has: entries that were decided and durable before. And a leader takes one kind of input: a follower
+//! has accepted entries that were durable here before. So a reply never waits for the sync of what was
+//! ordered after it.
+//! Invariants: between `close_turn` and `open_turn` nothing else touches the node (which asserts it) or
+//! the log; late messages leave only when the log is durable.
 //! Not here: what a turn takes in (`mod.rs`), and which thread does what.
 
 use bytes::Bytes;
@@ -45,6 +47,31 @@ impl<E: Engine> Replica<E> {
     /// What has to be made durable between two turns, by [`paxos::sync`]; none if there is nothing.
     pub fn unsynced_log(&self) -> Option<SharedLog> {
         (paxos::needs_sync(&self.log) && !self.forgets_to_sync()).then(|| self.log.clone())
+    }
+
+    /// Takes the frame of a peer while the log is made durable, if that is possible, and hands the
+    /// machine what is decided by it. False if the frame has to wait for the next turn, with all that
+    /// come after it from this peer.
+    ///
+    /// # Errors
+    /// When the replica must stop.
+    pub fn handle_meanwhile(
+        &mut self,
+        from: u64,
+        body: &Bytes,
+        send: &mut dyn FnMut(u64, Bytes),
+    ) -> Result<bool, ReplicaError> {
+        if self.stands_still() || !self.is_admitted() || !self.is_leading() {
+            return Ok(false);
+        }
+        let Some(message) = peer::decode_short_paxos(body) else { return Ok(false) };
+        if message.from() != from || !self.node.can_settle(&message) {
+            return Ok(false);
+        }
+        let early = self.node.settle(message)?;
+        self.send_paxos(early, send);
+        self.take_decided_early()?;
+        Ok(true)
     }
 
     /// Begins the next turn, once the log is durable or could not be made so: sends what had to wait

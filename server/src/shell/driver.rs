@@ -3,8 +3,8 @@
 //! A turn: take inputs, hand them to the core, send what it orders, make the log durable (one fsync)
 //! while the kernel works a slice on what is decided by now, send what came out, and once more for what
 //! that has decided. Between turns, and while another thread makes the log durable, the sockets get the
-//! thread: all that has arrived is then taken in one turn. It sleeps only when there is no input and
-//! the kernel is idle.
+//! thread: all that has arrived is then taken in one turn, but for what lets a leader reply at once
+//! (`take_meanwhile`). It sleeps only when there is no input and the kernel is idle.
 //! What inputs mean is beside: `sessions.rs`, `requests.rs`; what comes out: `outputs.rs`.
 //! Invariants: whatever stops the core stops the process; a client gets nothing that is not
 //! durable, since effects come of decided entries only.
@@ -31,7 +31,8 @@ use super::{
     syncer::Syncer,
 };
 use crate::{
-    paxos,
+    log::LogError,
+    paxos::{self, SharedLog},
     replica::{ReadId, Replica, ReplicaError},
     trace::Tracer,
 };
@@ -88,6 +89,8 @@ pub(super) struct Driver {
     /// Code that could not be compiled here, and when that was known, monotonic nanoseconds.
     pub(super) failed: BTreeMap<CodeHash, u64>,
     slice: u32,
+    /// Inputs for the next turn, which came while the log was made durable.
+    later: Vec<Input>,
     /// How often the replica had stood still by the end of the last turn.
     standstills: u64,
     /// Whether it had diverged by then.
@@ -136,6 +139,7 @@ impl Driver {
             next_read: 1,
             failed: BTreeMap::new(),
             slice,
+            later: Vec::new(),
             standstills: 0,
             diverged: false,
             turns: 0,
@@ -156,7 +160,8 @@ impl Driver {
         let mut progress = Progress::Idle;
         let mut taken = Vec::with_capacity(TURN_INPUTS);
         loop {
-            if progress == Progress::More {
+            taken.append(&mut self.later);
+            if progress == Progress::More || !taken.is_empty() {
                 while taken.len() < TURN_INPUTS
                     && let Ok(input) = inputs.try_recv()
                 {
@@ -165,7 +170,7 @@ impl Driver {
             } else if inputs.recv_many(&mut taken, TURN_INPUTS).await == 0 {
                 return Ok(());
             }
-            match self.turn(&mut taken).await? {
+            match self.turn(&mut taken, &mut inputs).await? {
                 Some(more) => progress = more,
                 None => return Ok(()),
             }
@@ -174,12 +179,16 @@ impl Driver {
     }
 
     /// Takes inputs and does what follows from them. None when it is told to stop.
-    async fn turn(&mut self, inputs: &mut Vec<Input>) -> Result<Option<Progress>, ReplicaError> {
+    async fn turn(
+        &mut self,
+        taken: &mut Vec<Input>,
+        inputs: &mut Inputs,
+    ) -> Result<Option<Progress>, ReplicaError> {
         self.replica.handle_time(self.clock.now());
         self.turns += 1;
-        self.inputs += inputs.len() as u64;
-        let busy = inputs.len() >= MANY_INPUTS;
-        for input in inputs.drain(..) {
+        self.inputs += taken.len() as u64;
+        let busy = taken.len() >= MANY_INPUTS;
+        for input in taken.drain(..) {
             if matches!(input, Input::Stop) {
                 self.router.say_goodbye("the replica is stopping");
                 self.end_spans();
@@ -188,29 +197,25 @@ impl Driver {
             self.handle(input)?;
         }
         self.replica.take_decided_early()?;
-        self.finish_turn(busy).await?;
+        self.finish_turn(busy, inputs).await?;
         let progress = self.replica.apply(self.slice)?;
         self.put_out();
         // What the kernel did may let the core order or send more.
-        self.finish_turn(false).await?;
+        self.finish_turn(false, inputs).await?;
         self.mind_standstill();
         self.router.flush();
         Ok(Some(progress))
     }
 
     /// Sends what the core orders, and makes the log durable while the kernel works on what it has.
-    async fn finish_turn(&mut self, busy: bool) -> Result<(), ReplicaError> {
+    async fn finish_turn(&mut self, busy: bool, inputs: &mut Inputs) -> Result<(), ReplicaError> {
         let links = &mut self.links;
         let closed = self.replica.close_turn(&mut |peer, frame| send(links, peer, &frame))?;
         let unsynced = self.replica.unsynced_log().filter(|_| closed);
         let alone = !busy && self.replica.machine().is_idle();
         let synced = match unsynced {
             Some(log) if alone => paxos::sync(&log),
-            Some(log) => {
-                let done = self.syncer.begin(log);
-                self.work();
-                done.await.expect("the thread that makes the log durable does not panic")
-            }
+            Some(log) => self.sync_beside(&log, inputs).await?,
             None => {
                 self.work();
                 Ok(())
@@ -226,6 +231,72 @@ impl Driver {
         let leads = self.replica.is_leading() && !self.replica.turns_away();
         self.leading.send_if_modified(|leading| std::mem::replace(leading, leads) != leads);
         Ok(())
+    }
+
+    /// Lets another thread make the log durable, and does what can be done meanwhile. The outer error is
+    /// that of the core.
+    async fn sync_beside(
+        &mut self,
+        log: &SharedLog,
+        inputs: &mut Inputs,
+    ) -> Result<Result<(), LogError>, ReplicaError> {
+        let syncing = match paxos::begin_sync(log) {
+            Ok(Some(syncing)) => syncing,
+            Ok(None) => return Ok(Ok(())),
+            Err(error) => return Ok(Err(error)),
+        };
+        let mut done = self.syncer.begin(syncing);
+        self.work();
+        let mut arrived = Vec::new();
+        let mut more = true;
+        loop {
+            let room = TURN_INPUTS.saturating_sub(self.later.len());
+            tokio::select! {
+                biased;
+                synced = &mut done => {
+                    let synced = synced.expect("the thread that makes the log durable does not panic");
+                    return Ok(paxos::end_sync(log, synced));
+                }
+                count = inputs.recv_many(&mut arrived, room), if more && room > 0 => {
+                    more = count > 0;
+                    self.take_meanwhile(&mut arrived)?;
+                }
+            }
+        }
+    }
+
+    /// Takes what a leader can take while its log is made durable; the rest waits for the next turn, in
+    /// its order.
+    fn take_meanwhile(&mut self, arrived: &mut Vec<Input>) -> Result<(), ReplicaError> {
+        let mut taken = 0;
+        for input in arrived.drain(..) {
+            if self.is_taken_meanwhile(&input)? {
+                taken += 1;
+            } else {
+                self.later.push(input);
+            }
+        }
+        if taken > 0 {
+            self.inputs += taken;
+            self.work();
+        }
+        Ok(())
+    }
+
+    fn is_taken_meanwhile(&mut self, input: &Input) -> Result<bool, ReplicaError> {
+        let Input::Peer { peer, connection, body } = input else { return Ok(false) };
+        let current = self.links.get(peer).is_some_and(|link| link.connection == *connection);
+        // Nothing of a peer overtakes what came from it or about it.
+        let overtakes = self.later.iter().any(|other| match other {
+            Input::Client(..) | Input::Tick => false,
+            Input::Peer { peer: other, .. } => other == peer,
+            _ => true,
+        });
+        if overtakes || !current {
+            return Ok(false);
+        }
+        let links = &mut self.links;
+        self.replica.handle_meanwhile(*peer, body, &mut |peer, frame| send(links, peer, &frame))
     }
 
     fn work(&mut self) {

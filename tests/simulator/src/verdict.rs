@@ -159,6 +159,8 @@ counts! {
     takeovers,
     /// Replicas that took the lead because they were asked to.
     transfers,
+    /// Words of followers that leaders took while their own logs were made durable.
+    settled,
     /// Replicas that were to take the lead when nobody heard them, and then lost power.
     unheard_promises,
     /// Disks that were lost.
@@ -218,7 +220,7 @@ counts! {
 }
 
 /// Rare events that many runs together must have seen, each at least once.
-pub const MARKS: [&str; 26] = [
+pub const MARKS: [&str; 27] = [
     "ordered_by_two_leaders",
     "cancels_beside_grants",
     "undone_segments",
@@ -240,6 +242,7 @@ pub const MARKS: [&str; 26] = [
     "standstills",
     "takeovers",
     "transfers",
+    "settled",
     "unheard_promises",
     "crashes_in_turn",
     "power_cuts",

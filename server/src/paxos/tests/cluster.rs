@@ -8,10 +8,11 @@ use std::collections::VecDeque;
 use ::bytes::Bytes;
 
 use super::super::{
-    Node, NodeConfig, PeerPaxosMessage, SharedLog, Workarounds, decode, encode, share, sync,
+    Node, NodeConfig, PeerPaxosMessage, SharedLog, Workarounds, begin_sync, decode, encode,
+    end_sync, share,
 };
 use crate::log::repo::{Fault, FaultyRepo, MemDisk, Operation};
-use crate::log::{Identity, Log, LogSettings};
+use crate::log::{Identity, Log, LogSettings, Syncing};
 
 pub(super) const GROUP: u32 = 4;
 pub(super) const CONFIGURATION: u32 = 1;
@@ -45,6 +46,8 @@ pub(super) struct Running {
     pub(super) log: SharedLog,
     /// Decided entries up to here have been compared with the others'.
     checked: u64,
+    /// What makes the log durable, while the turn is closed.
+    closing: Option<Syncing>,
 }
 
 /// One replica: its disk, and what runs on it.
@@ -123,7 +126,7 @@ impl Cluster {
         let open = if is_new { Log::create } else { Log::open };
         let log = share(open(Box::new(repo), settings).unwrap());
         let node = Node::recover(config(id, &self.setup), &log).unwrap();
-        replica.running = Some(Running { node, log, checked: 0 });
+        replica.running = Some(Running { node, log, checked: 0, closing: None });
     }
 
     /// Cuts the power of a replica in the middle of whatever it does.
@@ -164,11 +167,30 @@ impl Cluster {
 
     /// Ends the turn of a replica as a driver does.
     pub(super) fn end_turn(&mut self, at: usize) {
+        self.close_turn(at);
+        self.open_turn(at);
+    }
+
+    /// Ends the inputs of a turn, whose log begins to become durable.
+    pub(super) fn close_turn(&mut self, at: usize) {
         let running = self.replicas[at].running.as_mut().unwrap();
         let early = running.node.take_early_messages();
-        sync(&running.log).unwrap();
-        let late = running.node.take_late_messages();
+        running.closing = begin_sync(&running.log).unwrap();
         self.send(early);
+    }
+
+    /// Whether the log of a replica that runs is being made durable.
+    pub(super) fn is_closing(&self, at: usize) -> bool {
+        self.replicas[at].running.as_ref().is_some_and(|running| running.closing.is_some())
+    }
+
+    /// Its log is durable, and its next turn begins.
+    pub(super) fn open_turn(&mut self, at: usize) {
+        let running = self.replicas[at].running.as_mut().unwrap();
+        if let Some(syncing) = running.closing.take() {
+            end_sync(&running.log, syncing.run()).unwrap();
+        }
+        let late = running.node.take_late_messages();
         self.send(late);
     }
 
@@ -177,6 +199,10 @@ impl Cluster {
         self.links[a][b].clear();
         self.links[b][a].clear();
         for (this, peer) in [(a, b), (b, a)] {
+            if self.is_closing(this) {
+                self.open_turn(this);
+                self.links[this][peer].clear();
+            }
             if let Some(running) = self.running(this) {
                 running.node.reconnected(peer as u64 + 1).unwrap();
             }
@@ -209,6 +235,11 @@ impl Cluster {
 
     /// Runs everybody without faults until all have decided the same, for a bounded time.
     pub(super) fn settle(&mut self) -> Result<(), String> {
+        for at in 0..self.replicas.len() {
+            if self.is_closing(at) {
+                self.open_turn(at);
+            }
+        }
         for _ in 0..600 {
             for at in 0..self.replicas.len() {
                 if self.replicas[at].running.is_none() {

@@ -154,6 +154,52 @@ fn a_lost_last_entry_is_sent_again_when_both_ends_reconnect_and_never_otherwise(
     assert_eq!(decided(cluster.node(2)), [text("lost")]);
 }
 
+/// Whom messages are for, and what they are.
+fn kinds(messages: &[PeerPaxosMessage]) -> Vec<(u64, MessageKind)> {
+    messages.iter().map(|message| (message.to(), message.kind())).collect()
+}
+
+#[test]
+fn a_leader_takes_votes_while_it_syncs_for_what_was_durable_before() {
+    let mut cluster = Cluster::elected(SLOW);
+    cluster.node(1).append(text("one")).unwrap();
+    cluster.end_turn(0);
+    cluster.deliver(1, 2, MessageKind::AcceptDecide);
+    let first = cluster.take(2, 1, MessageKind::Accepted);
+    assert!(!cluster.node(1).can_settle(&first), "between turns it is a message like others");
+
+    cluster.node(1).append(text("two")).unwrap();
+    cluster.close_turn(0);
+    cluster.deliver(1, 2, MessageKind::AcceptDecide);
+    let second = cluster.take(2, 1, MessageKind::Accepted);
+    assert!(!cluster.node(1).can_settle(&second), "its own vote is not durable");
+    assert!(cluster.node(1).can_settle(&first));
+    let early = cluster.node(1).settle(first).unwrap();
+    assert_eq!(kinds(&early), [(2, MessageKind::Decide), (3, MessageKind::Decide)]);
+    assert_eq!(decided(cluster.node(1)), [text("one")]);
+
+    cluster.open_turn(0);
+    cluster.node(1).handle_message(second).unwrap();
+    assert_eq!(decided(cluster.node(1)), [text("one"), text("two")]);
+}
+
+#[test]
+fn a_leader_that_has_just_begun_takes_none_while_it_syncs() {
+    let mut cluster = Cluster::new(SLOW);
+    cluster.until_replica_1_prepares();
+    cluster.deliver(1, 2, MessageKind::Prepare);
+    let promise = cluster.take(2, 1, MessageKind::Promise);
+    cluster.node(1).handle_message(promise).unwrap();
+    assert!(cluster.node(1).is_leading());
+    cluster.close_turn(0);
+    cluster.deliver(1, 2, MessageKind::AcceptSync);
+    let accepted = cluster.take(2, 1, MessageKind::Accepted);
+    // All entries are durable, which are none; under which ballot they were accepted is not.
+    assert!(!cluster.node(1).can_settle(&accepted));
+    cluster.open_turn(0);
+    cluster.node(1).handle_message(accepted).unwrap();
+}
+
 /// Replica 1 is cut off. Replicas 2 and 3 want to lead with ballots of the same number; replica 3,
 /// whose is the higher one, loses power before anybody hears of it. Returns the cluster some time
 /// after everybody is back.

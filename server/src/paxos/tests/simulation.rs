@@ -23,6 +23,8 @@ struct Faults {
     crashes: u64,
     /// Replicas that are asked to lead, per mille of turns.
     transfers: u64,
+    /// Syncs that take longer than a turn of others, per mille.
+    slow_syncs: u64,
     /// The replicas must agree once the faults stop.
     must_settle: bool,
 }
@@ -33,6 +35,7 @@ const LOSSY: Faults = Faults {
     splits: 0,
     crashes: 0,
     transfers: 0,
+    slow_syncs: 0,
     must_settle: false,
 };
 const CRASHES: Faults = Faults {
@@ -41,16 +44,27 @@ const CRASHES: Faults = Faults {
     splits: 8,
     crashes: 8,
     transfers: 0,
+    slow_syncs: 0,
     must_settle: true,
 };
 const TRANSFERS: Faults = Faults { transfers: 10, ..CRASHES };
+const SLOW_DISKS: Faults = Faults { slow_syncs: 700, ..TRANSFERS };
+
+/// What happened in one run or many.
+#[derive(Clone, Copy, Debug, Default)]
+struct Total {
+    decided: usize,
+    crashes: u64,
+    /// Messages that were handled while a log was made durable.
+    settled: u64,
+}
 
 struct Run<'a> {
     cluster: Cluster,
     choices: Choices,
     faults: &'a Faults,
     next: u64,
-    crashes: u64,
+    total: Total,
     /// Pairs that are out of touch, the lower first.
     split: BTreeSet<(usize, usize)>,
 }
@@ -98,11 +112,41 @@ impl Run<'_> {
     /// One turn, in which the power may fail before or after the early messages have left, at the
     /// write or at the sync.
     fn turn(&mut self, at: usize) {
-        self.inputs(at);
-        if !self.choices.chance(self.faults.crashes) {
-            return self.cluster.end_turn(at);
+        if self.cluster.is_closing(at) {
+            self.settle_some(at);
+            if self.choices.chance(self.faults.crashes) {
+                return self.lose_power(at);
+            }
+        } else {
+            self.inputs(at);
+            if self.choices.chance(self.faults.crashes) {
+                return self.lose_power_in_turn(at);
+            }
+            self.cluster.close_turn(at);
         }
-        self.crashes += 1;
+        let is_slow = self.faults.slow_syncs > 0 && self.choices.chance(self.faults.slow_syncs);
+        if !is_slow || !self.cluster.is_closing(at) {
+            self.cluster.open_turn(at);
+        }
+    }
+
+    /// Handles what can be handled while the log is made durable; the rest waits, in its order.
+    fn settle_some(&mut self, at: usize) {
+        for from in 0..self.cluster.replicas.len() {
+            while let Some(message) = self.cluster.links[from][at].pop_front() {
+                let node = &mut self.cluster.running(at).unwrap().node;
+                if !node.can_settle(&message) {
+                    self.cluster.links[from][at].push_front(message);
+                    break;
+                }
+                let early = node.settle(message).unwrap();
+                self.total.settled += 1;
+                self.cluster.send(early);
+            }
+        }
+    }
+
+    fn lose_power_in_turn(&mut self, at: usize) {
         let early = self.cluster.running(at).unwrap().node.take_early_messages();
         if self.choices.chance(700) {
             self.cluster.send(early);
@@ -113,6 +157,11 @@ impl Run<'_> {
             // It may also succeed: then the power fails before the late messages leave.
             drop(super::super::sync(&self.cluster.running(at).unwrap().log));
         }
+        self.lose_power(at);
+    }
+
+    fn lose_power(&mut self, at: usize) {
+        self.total.crashes += 1;
         self.cluster.crash(at, &mut self.choices);
         for peer in 0..self.cluster.replicas.len() {
             self.cluster.links[peer][at].clear();
@@ -156,14 +205,14 @@ impl Run<'_> {
     }
 }
 
-/// Runs one seed; returns how much was decided and how often the power was cut.
-fn run(seed: u64, steps: u64, setup: Setup, faults: &Faults) -> Result<(usize, u64), String> {
+/// Runs one seed.
+fn run(seed: u64, steps: u64, setup: Setup, faults: &Faults) -> Result<Total, String> {
     let mut run = Run {
         cluster: Cluster::new(setup),
         choices: Choices::new(seed),
         faults,
         next: 1,
-        crashes: 0,
+        total: Total::default(),
         split: BTreeSet::new(),
     };
     for _ in 0..steps {
@@ -175,7 +224,7 @@ fn run(seed: u64, steps: u64, setup: Setup, faults: &Faults) -> Result<(usize, u
     if faults.must_settle {
         run.cluster.settle()?;
     }
-    Ok((run.cluster.decided.len(), run.crashes))
+    Ok(Total { decided: run.cluster.decided.len(), ..run.total })
 }
 
 /// The complaint of the first bad seed, if any of them is bad.
@@ -184,21 +233,22 @@ fn first_bad(
     steps: u64,
     setup: Setup,
     faults: &Faults,
-) -> Result<(usize, u64), String> {
-    let mut total = (0, 0);
+) -> Result<Total, String> {
+    let mut total = Total::default();
     for seed in seeds {
         let outcome = catch_unwind(AssertUnwindSafe(|| run(seed, steps, setup, faults)));
         let outcome = outcome.unwrap_or_else(|_| Err("a panic".into()));
-        let (decided, crashes) =
-            outcome.map_err(|complaint| format!("seed {seed}: {complaint}"))?;
-        total = (total.0 + decided, total.1 + crashes);
+        let one = outcome.map_err(|complaint| format!("seed {seed}: {complaint}"))?;
+        total.decided += one.decided;
+        total.crashes += one.crashes;
+        total.settled += one.settled;
     }
     Ok(total)
 }
 
 #[test]
 fn lost_messages_and_repeated_promises_do_not_make_logs_diverge() {
-    let (decided, _) = first_bad(1..101, 3000, Setup::PLAIN, &LOSSY).unwrap();
+    let Total { decided, .. } = first_bad(1..101, 3000, Setup::PLAIN, &LOSSY).unwrap();
     assert!(decided > 10_000, "only {decided} entries were decided");
 }
 
@@ -212,14 +262,29 @@ fn they_do_without_taking_messages_around_promises() {
 
 #[test]
 fn early_messages_and_power_cuts_lose_nothing_that_was_decided() {
-    let (decided, crashes) = first_bad(1..301, 2000, Setup::PLAIN, &CRASHES).unwrap();
-    assert!(decided > 10_000 && crashes > 1000, "{decided} decided, {crashes} crashes");
+    let total = first_bad(1..301, 2000, Setup::PLAIN, &CRASHES).unwrap();
+    assert!(total.decided > 10_000 && total.crashes > 1000, "{total:?}");
 }
 
 #[test]
 fn nor_do_replicas_that_are_asked_to_lead() {
-    let (decided, crashes) = first_bad(1..301, 2000, Setup::PLAIN, &TRANSFERS).unwrap();
-    assert!(decided > 10_000 && crashes > 1000, "{decided} decided, {crashes} crashes");
+    let total = first_bad(1..301, 2000, Setup::PLAIN, &TRANSFERS).unwrap();
+    assert!(total.decided > 10_000 && total.crashes > 1000, "{total:?}");
+}
+
+#[test]
+fn nor_do_leaders_that_take_votes_while_they_sync() {
+    let total = first_bad(1..501, 2000, Setup::PLAIN, &SLOW_DISKS).unwrap();
+    assert!(total.decided > 10_000 && total.crashes > 1000, "{total:?}");
+    assert!(total.settled > 10_000, "{total:?}");
+}
+
+#[test]
+fn they_do_if_they_count_their_own_before_it_is_durable() {
+    let workarounds = Workarounds { settle_only_durable: false, ..Workarounds::ALL };
+    let setup = Setup { workarounds, ..Setup::PLAIN };
+    let complaint = first_bad(1..1001, 2000, setup, &SLOW_DISKS).unwrap_err();
+    assert!(complaint.contains("entry"), "{complaint}");
 }
 
 #[test]

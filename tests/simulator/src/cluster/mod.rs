@@ -259,8 +259,8 @@ impl Cluster {
         }
         let moment = at.moment(now);
         let process = at.process.as_mut().expect("just looked");
-        // What an earlier turn said is durable by now.
-        at.admitted |= process.replica.is_admitted();
+        // What an earlier turn said is durable by now, if that is over.
+        at.admitted |= !process.is_closing() && process.replica.is_admitted();
         let mut out = Turn::default();
         let outcome = process.turn(moment, &mut self.history, &mut out);
         let more = out.more;
@@ -313,6 +313,7 @@ impl Cluster {
         self.trace.tell(now, || format!("turn of {}: {}", host + 1, self.hosts[host].standing()));
         self.counts.takeovers += out.takeovers;
         self.counts.transfers += out.transfers;
+        self.counts.settled += out.settled;
         if out.reconnect {
             self.counts.standstills += 1;
             for other in 0..self.hosts.len() {

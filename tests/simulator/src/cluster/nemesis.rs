@@ -111,7 +111,7 @@ impl Cluster {
     /// A replica is asked to lead, as an operator asks, whoever leads. Often its power fails at that:
     /// then it may have promised itself a ballot that nobody has heard of.
     fn transfer(&mut self, host: usize) {
-        let process = self.hosts[host].process.as_mut();
+        let process = self.hosts[host].process.as_mut().filter(|process| !process.is_closing());
         let asked = process.map(|process| process.replica.handle_take_lead());
         self.trace.tell(self.schedule.now(), || format!("{} is to lead: {asked:?}", host + 1));
         if asked == Some(Ok(())) && self.prng.permille(500) {

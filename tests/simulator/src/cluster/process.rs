@@ -8,7 +8,8 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 use gesmas::{
-    paxos::{self, Node, NodeConfig, NodeError, Workarounds},
+    log::{LogError, Syncing},
+    paxos::{self, Node, NodeConfig, NodeError, SharedLog, Workarounds},
     replica::{Held, Moment, Output, Question, Replica, ReplicaError},
     snapshot::{Done, Job},
 };
@@ -83,6 +84,17 @@ pub(super) struct Turn {
     pub(super) takeovers: u64,
     /// Leads that it took because it was asked to.
     pub(super) transfers: u64,
+    /// Frames that it took while its log was made durable.
+    pub(super) settled: u64,
+}
+
+/// A turn that is closed.
+struct Closing {
+    /// Whether it is to be opened again.
+    closed: bool,
+    /// What makes its log durable.
+    syncing: Option<(SharedLog, Syncing)>,
+    failed: Option<LogError>,
 }
 
 /// Puts frames on their connections.
@@ -131,6 +143,8 @@ pub(super) struct Process {
     pub(super) wrong: bool,
     /// One past the last decided entry that was compared.
     compared: u64,
+    /// A turn that is closed and whose log is being made durable.
+    closing: Option<Closing>,
     /// Connections to peers, by id.
     outgoing: Vec<Option<u64>>,
     /// Newest connections from peers, by id.
@@ -181,6 +195,7 @@ impl Process {
             slice: profile.slice,
             pieces,
             compared,
+            closing: None,
             wrong: false,
             outgoing: vec![None; profile.replicas + 1],
             incoming: vec![0; profile.replicas + 1],
@@ -196,15 +211,30 @@ impl Process {
     ) -> Result<(), Stop> {
         self.replica.handle_time(now);
         let before = (self.replica.takeovers(), self.replica.transfers());
-        for _ in 0..TURN_INPUTS {
-            let Some(input) = self.inbox.pop_front() else { break };
-            self.handle(input, history, out)?;
+        let closing = match self.closing.take() {
+            Some(closing) => {
+                self.take_meanwhile(history, out)?;
+                closing
+            }
+            None => {
+                for _ in 0..TURN_INPUTS {
+                    let Some(input) = self.inbox.pop_front() else { break };
+                    self.handle(input, history, out)?;
+                }
+                self.replica.take_decided_early()?;
+                self.close_turn(history, out)?
+            }
+        };
+        if closing.syncing.is_some() && !self.disk_is_done(now) {
+            self.closing = Some(closing);
+            out.more = true;
+            return Ok(());
         }
-        self.replica.take_decided_early()?;
-        self.finish_turn(history, out)?;
+        self.open_turn(closing, history, out)?;
         let progress = self.work(history, true)?;
         self.route(out);
-        self.finish_turn(history, out)?;
+        let closing = self.close_turn(history, out)?;
+        self.open_turn(closing, history, out)?;
         out.reconnect = self.replica.take_reconnect();
         out.takeovers = self.replica.takeovers() - before.0;
         out.transfers = self.replica.transfers() - before.1;
@@ -212,15 +242,44 @@ impl Process {
         Ok(())
     }
 
+    /// Whether the log has become durable by now. Every fourth second the disk is slow.
+    fn disk_is_done(&self, now: Moment) -> bool {
+        let is_slow = mix((now.monotonic / 1_000_000_000) ^ self.id).is_multiple_of(4);
+        mix(now.monotonic ^ self.id).is_multiple_of(if is_slow { 5 } else { 2 })
+    }
+
+    /// Whether its log is being made durable, so that it takes nothing from anybody but peers.
+    pub(super) fn is_closing(&self) -> bool {
+        self.closing.is_some()
+    }
+
     /// As the shell does: the machine works while the log is made durable.
-    fn finish_turn(&mut self, history: &mut History, out: &mut Turn) -> Result<(), Stop> {
+    fn close_turn(&mut self, history: &mut History, out: &mut Turn) -> Result<Closing, Stop> {
         let closed = self.replica.close_turn(&mut sender(&self.outgoing, &mut out.frames))?;
         let unsynced = self.replica.unsynced_log().filter(|_| closed);
         if unsynced.is_none() || !self.replica.machine().is_idle() {
             self.work(history, false)?;
             self.route(out);
         }
-        let synced = unsynced.map_or(Ok(()), |log| paxos::sync(&log));
+        let mut closing = Closing { closed, syncing: None, failed: None };
+        if let Some(log) = unsynced {
+            match paxos::begin_sync(&log) {
+                Ok(syncing) => closing.syncing = syncing.map(|syncing| (log, syncing)),
+                Err(error) => closing.failed = Some(error),
+            }
+        }
+        Ok(closing)
+    }
+
+    fn open_turn(
+        &mut self,
+        closing: Closing,
+        history: &mut History,
+        out: &mut Turn,
+    ) -> Result<(), Stop> {
+        let Closing { closed, syncing, failed } = closing;
+        let failed = failed.map_or(Ok(()), Err);
+        let synced = syncing.map_or(failed, |(log, syncing)| paxos::end_sync(&log, syncing.run()));
         if closed {
             self.replica.open_turn(synced, &mut sender(&self.outgoing, &mut out.frames))?;
         }
@@ -242,6 +301,41 @@ impl Process {
                 self.compared = index + 1;
             }
         }
+    }
+
+    /// As the shell does: takes from the inbox what can be taken while the log is made durable.
+    fn take_meanwhile(&mut self, history: &mut History, out: &mut Turn) -> Result<(), Stop> {
+        let mut settled = 0;
+        let mut later: VecDeque<Input> = VecDeque::new();
+        for input in std::mem::take(&mut self.inbox) {
+            let taken = match &input {
+                Input::Peer { peer, connection, frame } => {
+                    let overtakes = later.iter().any(|other| match other {
+                        Input::Client(..) | Input::Tick => false,
+                        Input::Peer { peer: other, .. } => other == peer,
+                        _ => true,
+                    });
+                    let index = usize::try_from(*peer).expect("ids are small");
+                    let current = self.incoming[index] == *connection;
+                    let mut sender = sender(&self.outgoing, &mut out.frames);
+                    current
+                        && !overtakes
+                        && self.replica.handle_meanwhile(*peer, frame, &mut sender)?
+                }
+                _ => false,
+            };
+            settled += u64::from(taken);
+            if !taken {
+                later.push_back(input);
+            }
+        }
+        self.inbox = later;
+        if settled > 0 {
+            out.settled += settled;
+            self.work(history, false)?;
+            self.route(out);
+        }
+        Ok(())
     }
 
     /// Lets the kernel work piece by piece, and compares its state after each. Between two turns it is

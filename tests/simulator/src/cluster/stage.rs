@@ -213,7 +213,7 @@ impl Cluster {
             let alone = matches!(&self.stage, Stage::Drain { core, .. } if !core.contains(&host));
             let process = self.hosts[host].process.as_mut().filter(|_| alone);
             let Some(process) = process else { continue };
-            if process.replica.handle_take_lead().is_ok() {
+            if !process.is_closing() && process.replica.handle_take_lead().is_ok() {
                 self.counts.unheard_promises += 1;
                 let life = self.hosts[host].life;
                 self.schedule.after(UNHEARD, Event::Crash { host, life });
