@@ -24,6 +24,8 @@ use crate::local_cluster::{ClassKind, LocalCluster, LocalClusterError};
 
 /// Replicas.
 const REPLICAS: u64 = 3;
+/// Points that are measured again because another replica has taken the lead.
+const ATTEMPTS: usize = 5;
 
 /// How much is measured.
 #[derive(Clone, Debug)]
@@ -65,6 +67,9 @@ pub enum ClusterBenchError {
     /// A replica does not answer.
     #[error("replica {0} does not answer")]
     Silent(usize),
+    /// Again and again another replica took the lead.
+    #[error("{0}: another replica took the lead in each of the last attempts")]
+    Unsettled(String),
     /// No call ended while it was measured.
     #[error("{0}: no call ended within the time measured")]
     Nothing(String),
@@ -89,8 +94,20 @@ pub async fn run(
     let cluster = cluster.await?;
     ship(&cluster.client_of(0).await?, options.kind).await?;
     let mut points = Vec::new();
-    for (number, point) in options.points.iter().enumerate() {
-        let report = point::measure(&cluster, number, point, options.length).await?;
+    let mut number = 0;
+    for point in &options.points {
+        let report = loop {
+            number += 1;
+            let leader = cluster.leader().await?;
+            let report = point::measure(&cluster, number, point, leader, options.length).await?;
+            // Figures of a time in which another replica took the lead are of something else.
+            if cluster.leader().await? == leader {
+                break report;
+            }
+            if number > options.points.len() + ATTEMPTS {
+                return Err(ClusterBenchError::Unsettled(point.to_string()));
+            }
+        };
         progress(&report);
         points.push(report);
     }

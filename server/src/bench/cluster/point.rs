@@ -105,10 +105,10 @@ pub(super) async fn measure(
     cluster: &LocalCluster,
     number: usize,
     point: &Point,
+    leader: usize,
     length: Duration,
 ) -> Result<PointReport, ClusterBenchError> {
     let object = format!("point-{number}");
-    let leader = cluster.leader().await?;
     let clients = connect(cluster, point, leader).await?;
     let sessions = open(&clients, point).await?;
     let stop = Arc::new(AtomicBool::new(false));
