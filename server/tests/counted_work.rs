@@ -85,6 +85,7 @@ fn a_call_in_webassembly_costs_no_more_than_it_did() {
     check(
         EngineKind::Wasm,
         &[
+            ("nothing", 1.0, 0.0, 51.1, 9.0),
             ("increment", 1.0, 2.0, 53.1, 18.0),
             ("increment, 1 in a batch", 1.0, 2.0, 62.0, 19.0),
             ("set, 16 bytes", 1.0, 2.0, 75.1, 23.0),
@@ -101,6 +102,7 @@ fn a_native_call_costs_no_more_than_it_did() {
     check(
         EngineKind::Native,
         &[
+            ("nothing", 1.0, 0.0, 51.1, 5.0),
             ("increment", 1.0, 2.0, 53.1, 12.0),
             ("increment, 1 in a batch", 1.0, 2.0, 62.0, 13.0),
             ("set, 16 bytes", 1.0, 2.0, 75.1, 23.0),

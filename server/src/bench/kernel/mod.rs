@@ -10,6 +10,7 @@ mod lab;
 mod pause;
 mod report;
 mod timed;
+mod trivial;
 
 use gesmas_coroutine::{NativeEngine, WasmEngine, native_module};
 use gesmas_counter::{Counter, CounterStub};
@@ -88,7 +89,8 @@ pub fn run(options: &Options) -> Result<Report, KernelBenchError> {
             cases.push(measure(options, "wasm", &workload, engine, &wasm_modules()));
         }
         if options.engine != Some(EngineKind::Wasm) {
-            let classes = [Counter::native(), Queue::native(), Register::native()];
+            let classes =
+                [Counter::native(), Queue::native(), Register::native(), trivial::native()];
             let modules = classes.map(|class| (class.name, native_module(&class)));
             let engine = NativeEngine::new(classes);
             cases.push(measure(options, "native", &workload, engine, &modules));
@@ -99,7 +101,8 @@ pub fn run(options: &Options) -> Result<Report, KernelBenchError> {
 
 fn wasm_modules() -> Vec<(&'static str, Vec<u8>)> {
     let class = |name| gesmas_classes::find(name).expect("it is a standard class");
-    ["Counter", "Queue", "Register"].map(|name| (name, class(name).module.to_vec())).into()
+    let standard = ["Counter", "Queue", "Register"].map(|name| (name, class(name).module.to_vec()));
+    standard.into_iter().chain([(trivial::CLASS, trivial::module())]).collect()
 }
 
 fn wasm() -> Result<WasmEngine, KernelBenchError> {
@@ -142,7 +145,15 @@ fn workloads() -> Vec<Workload> {
         batch: 64,
         live_activations,
     };
+    let nothing = Workload {
+        name: "nothing",
+        prepare: vec![],
+        calls: vec![trivial::call()],
+        batch: 64,
+        live_activations: 100,
+    };
     vec![
+        nothing,
         count(64),
         count(1),
         set("set, 16 bytes", 16),
