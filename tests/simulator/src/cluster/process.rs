@@ -1,15 +1,16 @@
 //! One life of a replica: the core of the product, and a shell around it as small as can be.
 //!
-//! A turn is that of the product's driver: the clocks, inputs, the end of the turn with its one
-//! sync, a slice of the kernel's work, outputs, the end of the turn again.
+//! A turn is that of the product's driver (`process/turn.rs`): the clocks, inputs, the end of the turn
+//! with its one sync, a slice of the kernel's work, outputs, the end of the turn again.
 //! Invariant: everything that the core puts out is checked before anybody else sees it.
+
+mod turn;
 
 use std::collections::VecDeque;
 
 use bytes::Bytes;
 use gesmas::{
-    log::{LogError, Syncing},
-    paxos::{self, Node, NodeConfig, NodeError, SharedLog, Workarounds},
+    paxos::{self, Node, NodeConfig, Workarounds},
     replica::{Held, Moment, Output, Question, Replica, ReplicaError},
     snapshot::{Done, Job},
 };
@@ -17,6 +18,7 @@ use gesmas_machine::{
     CodeHash, Command, Effect, Machine, Planted, PlantedBug, Progress, Settings, Step,
 };
 
+use self::turn::Closing;
 use super::{
     profile::Profile,
     router::{Connection, Router, Waiting},
@@ -30,11 +32,6 @@ use crate::{
     prng::mix,
     verdict::Violation,
 };
-
-/// Inputs that are taken in one turn.
-const TURN_INPUTS: usize = 64;
-/// Entries that are read at once to compare them.
-const COMPARED: usize = 64;
 
 /// Something that a replica has to handle.
 pub(super) enum Input {
@@ -86,28 +83,6 @@ pub(super) struct Turn {
     pub(super) transfers: u64,
     /// Frames that it took while its log was made durable.
     pub(super) settled: u64,
-}
-
-/// A turn that is closed.
-struct Closing {
-    /// Whether it is to be opened again.
-    closed: bool,
-    /// What makes its log durable.
-    syncing: Option<(SharedLog, Syncing)>,
-    failed: Option<LogError>,
-}
-
-/// Puts frames on their connections.
-fn sender<'a>(
-    outgoing: &'a [Option<u64>],
-    frames: &'a mut Vec<(u64, u64, Bytes)>,
-) -> impl FnMut(u64, Bytes) + 'a {
-    |peer, frame| {
-        let at = usize::try_from(peer).expect("ids are small");
-        if let Some(connection) = outgoing[at] {
-            frames.push((peer, connection, frame));
-        }
-    }
 }
 
 /// Workarounds of the node that a plant leaves on.
@@ -200,142 +175,6 @@ impl Process {
             outgoing: vec![None; profile.replicas + 1],
             incoming: vec![0; profile.replicas + 1],
         })
-    }
-
-    /// Does a turn. What it put out before it stopped has left, too.
-    pub(super) fn turn(
-        &mut self,
-        now: Moment,
-        history: &mut History,
-        out: &mut Turn,
-    ) -> Result<(), Stop> {
-        self.replica.handle_time(now);
-        let before = (self.replica.takeovers(), self.replica.transfers());
-        let closing = match self.closing.take() {
-            Some(closing) => {
-                self.take_meanwhile(history, out)?;
-                closing
-            }
-            None => {
-                for _ in 0..TURN_INPUTS {
-                    let Some(input) = self.inbox.pop_front() else { break };
-                    self.handle(input, history, out)?;
-                }
-                self.replica.take_decided_early()?;
-                self.close_turn(history, out)?
-            }
-        };
-        if closing.syncing.is_some() && !self.disk_is_done(now) {
-            self.closing = Some(closing);
-            out.more = true;
-            return Ok(());
-        }
-        self.open_turn(closing, history, out)?;
-        let progress = self.work(history, true)?;
-        self.route(out);
-        let closing = self.close_turn(history, out)?;
-        self.open_turn(closing, history, out)?;
-        out.reconnect = self.replica.take_reconnect();
-        out.takeovers = self.replica.takeovers() - before.0;
-        out.transfers = self.replica.transfers() - before.1;
-        out.more = progress == Progress::More || !self.inbox.is_empty();
-        Ok(())
-    }
-
-    /// Whether the log has become durable by now. Every fourth second the disk is slow.
-    fn disk_is_done(&self, now: Moment) -> bool {
-        let is_slow = mix((now.monotonic / 1_000_000_000) ^ self.id).is_multiple_of(4);
-        mix(now.monotonic ^ self.id).is_multiple_of(if is_slow { 5 } else { 2 })
-    }
-
-    /// Whether its log is being made durable, so that it takes nothing from anybody but peers.
-    pub(super) fn is_closing(&self) -> bool {
-        self.closing.is_some()
-    }
-
-    /// As the shell does: the machine works while the log is made durable.
-    fn close_turn(&mut self, history: &mut History, out: &mut Turn) -> Result<Closing, Stop> {
-        let closed = self.replica.close_turn(&mut sender(&self.outgoing, &mut out.frames))?;
-        let unsynced = self.replica.unsynced_log().filter(|_| closed);
-        if unsynced.is_none() || !self.replica.machine().is_idle() {
-            self.work(history, false)?;
-            self.route(out);
-        }
-        let mut closing = Closing { closed, syncing: None, failed: None };
-        if let Some(log) = unsynced {
-            match paxos::begin_sync(&log) {
-                Ok(syncing) => closing.syncing = syncing.map(|syncing| (log, syncing)),
-                Err(error) => closing.failed = Some(error),
-            }
-        }
-        Ok(closing)
-    }
-
-    fn open_turn(
-        &mut self,
-        closing: Closing,
-        history: &mut History,
-        out: &mut Turn,
-    ) -> Result<(), Stop> {
-        let Closing { closed, syncing, failed } = closing;
-        let failed = failed.map_or(Ok(()), Err);
-        let synced = syncing.map_or(failed, |(log, syncing)| paxos::end_sync(&log, syncing.run()));
-        if closed {
-            self.replica.open_turn(synced, &mut sender(&self.outgoing, &mut out.frames))?;
-        }
-        while let Some(job) = self.replica.poll_job() {
-            out.jobs.push(job);
-        }
-        self.compared = self.compared.max(self.replica.node().first_index());
-        loop {
-            let entries = self
-                .replica
-                .node()
-                .read_decided(self.compared, COMPARED, u64::MAX)
-                .map_err(|error: NodeError| ReplicaError::from(error))?;
-            if entries.is_empty() {
-                return Ok(());
-            }
-            for (index, entry) in entries {
-                history.decided(self.id, index, &entry)?;
-                self.compared = index + 1;
-            }
-        }
-    }
-
-    /// As the shell does: takes from the inbox what can be taken while the log is made durable.
-    fn take_meanwhile(&mut self, history: &mut History, out: &mut Turn) -> Result<(), Stop> {
-        let mut settled = 0;
-        let mut later: VecDeque<Input> = VecDeque::new();
-        for input in std::mem::take(&mut self.inbox) {
-            let taken = match &input {
-                Input::Peer { peer, connection, frame } => {
-                    let overtakes = later.iter().any(|other| match other {
-                        Input::Client(..) | Input::Tick => false,
-                        Input::Peer { peer: other, .. } => other == peer,
-                        _ => true,
-                    });
-                    let index = usize::try_from(*peer).expect("ids are small");
-                    let current = self.incoming[index] == *connection;
-                    let mut sender = sender(&self.outgoing, &mut out.frames);
-                    current
-                        && !overtakes
-                        && self.replica.handle_meanwhile(*peer, frame, &mut sender)?
-                }
-                _ => false,
-            };
-            settled += u64::from(taken);
-            if !taken {
-                later.push_back(input);
-            }
-        }
-        self.inbox = later;
-        if settled > 0 {
-            out.settled += settled;
-            self.work(history, false)?;
-            self.route(out);
-        }
-        Ok(())
     }
 
     /// Lets the kernel work piece by piece, and compares its state after each. Between two turns it is
