@@ -68,6 +68,9 @@ impl Process {
                 self.close_turn(history, out)?
             }
         };
+        // Counted here too, since the turn may not end now.
+        out.takeovers = self.replica.takeovers() - before.0;
+        out.transfers = self.replica.transfers() - before.1;
         if closing.syncing.is_some() && !self.disk_is_done(now) {
             self.closing = Some(closing);
             out.more = true;
