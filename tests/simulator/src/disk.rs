@@ -15,20 +15,34 @@ use gesmas::{
     snapshot::{self, Store},
 };
 
-use crate::{options::Plant, prng::Prng};
+use crate::{options::Plant, prng::Prng, trace::hash};
 
 /// The cluster of every simulation.
 pub(crate) const CLUSTER: u128 = 0x6765_736d_6173;
 /// Records that a forgetful disk may lose.
 const FORGOTTEN: u64 = 3;
 
-/// Where a write went: file, offset, length.
-type Written = (u64, u64, usize);
+/// Where a write went, and what it said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Written {
+    file: u64,
+    offset: u64,
+    length: usize,
+    /// Of its bytes, if it is a record: neither zeros over a torn end, nor one byte that was mended.
+    record: Option<u64>,
+}
 
-/// Whether two writes have bytes in common.
-fn meet(one: Written, other: Written) -> bool {
-    let end = |(_, offset, length): Written| offset + length as u64;
-    one.0 == other.0 && one.1 < end(other) && other.1 < end(one)
+impl Written {
+    fn new(file: u64, offset: u64, bytes: &[u8]) -> Self {
+        let is_record = bytes.len() > 1 && bytes.iter().any(|byte| *byte != 0);
+        Self { file, offset, length: bytes.len(), record: is_record.then(|| hash(bytes)) }
+    }
+
+    /// Whether two writes have bytes in common.
+    fn meets(&self, other: &Self) -> bool {
+        let end = |write: &Self| write.offset + write.length as u64;
+        self.file == other.file && self.offset < end(other) && other.offset < end(self)
+    }
 }
 
 /// What was done to the log's files.
@@ -133,40 +147,52 @@ impl Disk {
         }
     }
 
-    /// One of the writes of the past that were followed by others, none of them to the same place,
-    /// went elsewhere in its file, and not over the last of those: nothing would tell it from a torn
-    /// end. False when there is none.
+    /// One of the records of the past that were followed by others, none of them in the same place,
+    /// went elsewhere in its file, and not over the last one: nothing would tell that from a torn end.
+    /// False when there is none.
     pub(crate) fn misdirect(&self, prng: &mut Prng) -> bool {
-        let files = self.disk.files();
-        let (chosen, last) = {
-            let done = self.done();
-            let followed = &done.written[..done.synced.saturating_sub(1)];
-            let there: Vec<_> = (0..followed.len())
-                .filter(|at| files.contains(&followed[*at].0))
-                .filter(|at| {
-                    !done.written[at + 1..].iter().any(|later| meet(followed[*at], *later))
-                })
-                .map(|at| followed[at])
-                .collect();
-            if there.is_empty() {
-                return false;
-            }
-            (there[prng.index(there.len())], done.written[done.synced - 1])
-        };
-        let (file, offset, length) = chosen;
-        let size = self.disk.bytes(file).len();
-        let to = prng.index(size - length + 1);
-        if !files.contains(&last.0) || meet((file, to as u64, length), last) {
+        let Some((chosen, last)) = self.choose_misdirected(prng) else { return false };
+        let size = self.disk.bytes(chosen.file).len();
+        let to = prng.index(size - chosen.length + 1);
+        let moved = Written { offset: to as u64, ..chosen };
+        if moved.meets(&last) {
             return false;
         }
-        let start = usize::try_from(offset).expect("it is in memory");
-        self.disk.alter(file, |bytes| {
-            let from = start..start + length;
+        let start = usize::try_from(chosen.offset).expect("it is in memory");
+        self.disk.alter(chosen.file, |bytes| {
+            let from = start..start + chosen.length;
             let moved = bytes[from.clone()].to_vec();
             bytes[from].fill(0);
-            bytes[to..to + length].copy_from_slice(&moved);
+            bytes[to..to + chosen.length].copy_from_slice(&moved);
         });
         true
+    }
+
+    /// A record that can be misdirected, and the last one of those that are durable.
+    fn choose_misdirected(&self, prng: &mut Prng) -> Option<(Written, Written)> {
+        let done = self.done();
+        let standing: Vec<_> =
+            (0..done.synced).filter(|at| self.stands(done.written[*at])).collect();
+        let (last, earlier) = standing.split_last()?;
+        let alone: Vec<_> = earlier
+            .iter()
+            .map(|at| (done.written[*at], &done.written[at + 1..]))
+            .filter(|(write, later)| !later.iter().any(|later| write.meets(later)))
+            .collect();
+        if alone.is_empty() {
+            return None;
+        }
+        Some((alone[prng.index(alone.len())].0, done.written[*last]))
+    }
+
+    /// Whether a write was a record that is still there. What was never durable may be gone.
+    fn stands(&self, write: Written) -> bool {
+        let Some(record) = write.record else { return false };
+        if !self.disk.files().contains(&write.file) {
+            return false;
+        }
+        let start = usize::try_from(write.offset).expect("it is in memory");
+        hash(&self.disk.bytes(write.file)[start..start + write.length]) == record
     }
 
     /// The next read of the log fails.
@@ -209,7 +235,7 @@ impl Disk {
 
     fn forget_last(&self) {
         let last = self.done().written.pop();
-        if let Some((file, offset, length)) = last
+        if let Some(Written { file, offset, length, .. }) = last
             && self.disk.files().contains(&file)
         {
             let start = usize::try_from(offset).expect("it is in memory");
@@ -251,7 +277,7 @@ impl Repo for PlantedRepo {
 
     fn write(&mut self, file: u64, offset: u64, bytes: &[u8]) -> Result<(), RepoError> {
         self.repo.write(file, offset, bytes)?;
-        self.done().written.push((file, offset, bytes.len()));
+        self.done().written.push(Written::new(file, offset, bytes));
         Ok(())
     }
 
@@ -282,5 +308,52 @@ impl Repo for PlantedRepo {
 
     fn wait_created(&mut self, file: u64) -> Result<bool, RepoError> {
         self.repo.wait_created(file)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use gesmas::log::{Call, Instance};
+
+    use super::*;
+
+    const INSTANCE: Instance = Instance { group: 1, configuration: 1 };
+
+    /// Three turns are durable, the fourth is torn, and a recovery has wiped it away.
+    fn wiped(disk: &Disk, prng: &mut Prng) {
+        let mut log = disk.open_log().expect("the disk is new");
+        let append = |log: &mut Log| {
+            let entry = Bytes::from_static(b"something longer than a record's header is");
+            log.record(INSTANCE, &Call::Append(vec![entry])).expect("there is room");
+        };
+        for _ in 0..3 {
+            append(&mut log);
+            log.sync().expect("the disk works");
+        }
+        append(&mut log);
+        let syncing = log.begin_sync().expect("the disk works");
+        disk.cut_power(prng);
+        drop(syncing);
+        drop(disk.open_log().expect("a torn end is no damage"));
+    }
+
+    #[test]
+    fn no_record_is_misdirected_whose_loss_nobody_could_notice() {
+        let mut moved = 0;
+        for seed in 0..300 {
+            let mut prng = Prng::new(seed);
+            let disk = Disk::new(1, 4096, 1024, None);
+            wiped(&disk, &mut prng);
+            if !disk.misdirect(&mut prng) {
+                continue;
+            }
+            moved += 1;
+            // It is refused, or all is there that was durable.
+            if let Ok(log) = disk.open_log() {
+                assert!(log.end(INSTANCE) >= 3, "seed {seed}");
+            }
+        }
+        assert!(moved > 100, "only {moved}");
     }
 }

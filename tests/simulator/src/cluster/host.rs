@@ -150,11 +150,14 @@ impl Cluster {
             self.hosts[host].disk.rot(&mut self.prng);
         }
         let founded = self.hosts.iter().all(|host| host.admitted);
-        if founded && self.prng.permille(200) {
+        let flips = founded && self.prng.permille(200);
+        if flips {
             self.counts.flipped_bits += 1;
             self.hosts[host].disk.flip(&mut self.prng);
         }
-        if founded && self.prng.permille(10) && self.hosts[host].disk.misdirect(&mut self.prng) {
+        // Both at once could take the last record away, which nothing would tell from a torn end.
+        let misdirects = founded && self.prng.permille(10) && !flips;
+        if misdirects && self.hosts[host].disk.misdirect(&mut self.prng) {
             self.counts.misdirected_writes += 1;
         }
     }
