@@ -259,6 +259,7 @@ impl Cluster {
         }
         let moment = at.moment(now);
         let process = at.process.as_mut().expect("just looked");
+        process.faulty = matches!(self.stage, Stage::Faults { .. });
         // What an earlier turn said is durable by now, if that is over.
         at.admitted |= !process.is_closing() && process.replica.is_admitted();
         let mut out = Turn::default();

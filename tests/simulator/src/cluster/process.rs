@@ -116,6 +116,8 @@ pub(super) struct Process {
     pub(super) damaged_snapshots: u64,
     /// Whether its state may be another than that of others, so that it is not compared.
     pub(super) wrong: bool,
+    /// Whether faults go on.
+    pub(super) faulty: bool,
     /// One past the last decided entry that was compared.
     compared: u64,
     /// A turn that is closed and whose log is being made durable.
@@ -172,6 +174,7 @@ impl Process {
             compared,
             closing: None,
             wrong: false,
+            faulty: true,
             outgoing: vec![None; profile.replicas + 1],
             incoming: vec![0; profile.replicas + 1],
         })
