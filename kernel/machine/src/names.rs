@@ -1,7 +1,8 @@
 //! Names and numbers that identify things in the machine.
 //!
 //! Invariant: a value of a name type satisfies the grammar of that type; the only way to make one
-//! is through its checked constructor, also when it is decoded.
+//! is through its checked constructor, also when it is decoded. A short name, as most are, is no
+//! allocation, since each call brings three.
 //! Not here: hashes of content (`code.rs`) and the paths shown to users, which the server builds.
 
 use std::fmt;
@@ -10,6 +11,7 @@ use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
     de::{Error, Visitor},
 };
+use smol_str::SmolStr;
 
 /// Why a text is not a name.
 #[derive(
@@ -70,21 +72,72 @@ pub const METHOD_NAME_MAX: usize = 64;
 /// Greatest length of an object name, bytes.
 pub const OBJECT_NAME_MAX: usize = 255;
 
-fn check(
+/// What a grammar allows, by byte: as the first one, and after it.
+struct Grammar {
     kind: NameKind,
-    text: &str,
     limit: usize,
-    allowed: impl Fn(usize, u8) -> bool,
-) -> Result<(), NameError> {
-    if text.is_empty() {
-        return Err(NameError::Empty { kind });
+    first: [bool; 256],
+    rest: [bool; 256],
+}
+
+const LOWER: &[u8] = b"abcdefghijklmnopqrstuvwxyz";
+const UPPER: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+const DIGITS: &[u8] = b"0123456789";
+
+const CLASS: Grammar = Grammar {
+    kind: NameKind::Class,
+    limit: CLASS_NAME_MAX,
+    first: table([LOWER, UPPER]),
+    rest: table([LOWER, UPPER, DIGITS, b"_"]),
+};
+const METHOD: Grammar = Grammar {
+    kind: NameKind::Method,
+    limit: METHOD_NAME_MAX,
+    first: table([LOWER, b"_"]),
+    rest: table([LOWER, b"_", DIGITS]),
+};
+const OBJECT: Grammar = Grammar {
+    kind: NameKind::Object,
+    limit: OBJECT_NAME_MAX,
+    first: table([LOWER, UPPER, DIGITS, b"-_.~:@+=,"]),
+    rest: table([LOWER, UPPER, DIGITS, b"-_.~:@+=,"]),
+};
+
+/// A name is checked at each call on each replica: by tables it takes a load for each byte.
+const fn table<const SETS: usize>(sets: [&[u8]; SETS]) -> [bool; 256] {
+    let mut table = [false; 256];
+    let mut set = 0;
+    while set < SETS {
+        let mut at = 0;
+        while at < sets[set].len() {
+            table[sets[set][at] as usize] = true;
+            at += 1;
+        }
+        set += 1;
     }
-    if text.len() > limit {
-        return Err(NameError::TooLong { kind, length: text.len() as u64, limit: limit as u64 });
-    }
-    match text.bytes().enumerate().find(|&(index, byte)| !allowed(index, byte)) {
-        Some((position, _)) => Err(NameError::Byte { kind, position: position as u64 }),
-        None => Ok(()),
+    table
+}
+
+impl Grammar {
+    fn check(&self, text: &str) -> Result<(), NameError> {
+        let &Self { kind, limit, .. } = self;
+        let Some((first, rest)) = text.as_bytes().split_first() else {
+            return Err(NameError::Empty { kind });
+        };
+        if text.len() > limit {
+            return Err(NameError::TooLong {
+                kind,
+                length: text.len() as u64,
+                limit: limit as u64,
+            });
+        }
+        if !self.first[usize::from(*first)] {
+            return Err(NameError::Byte { kind, position: 0 });
+        }
+        match rest.iter().position(|byte| !self.rest[usize::from(*byte)]) {
+            Some(position) => Err(NameError::Byte { kind, position: position as u64 + 1 }),
+            None => Ok(()),
+        }
     }
 }
 
@@ -104,10 +157,10 @@ impl<T> Visitor<'_> for Checked<T> {
 }
 
 macro_rules! name {
-    ($(#[$doc:meta])* $name:ident, $kind:expr, $max:expr, $allowed:expr) => {
+    ($(#[$doc:meta])* $name:ident, $grammar:ident) => {
         $(#[$doc])*
         #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
-        pub struct $name(std::sync::Arc<str>);
+        pub struct $name(SmolStr);
 
         impl $name {
             /// Checks the grammar.
@@ -115,8 +168,9 @@ macro_rules! name {
             /// # Errors
             /// [`NameError`] when the text does not satisfy it.
             pub fn new(text: &str) -> Result<Self, NameError> {
-                check($kind, text, $max, $allowed)?;
-                Ok(Self(text.into()))
+                static GRAMMAR: Grammar = $grammar;
+                GRAMMAR.check(text)?;
+                Ok(Self(SmolStr::new(text)))
             }
 
             /// The text.
@@ -134,7 +188,7 @@ macro_rules! name {
 
         impl From<$name> for String {
             fn from(name: $name) -> Self {
-                name.0.as_ref().into()
+                name.0.into()
             }
         }
 
@@ -161,26 +215,17 @@ macro_rules! name {
 name!(
     /// Name of a class: a letter, then letters, digits and `_`.
     ClassName,
-    NameKind::Class,
-    CLASS_NAME_MAX,
-    |index, byte: u8| byte.is_ascii_alphabetic()
-        || (index > 0 && (byte.is_ascii_digit() || byte == b'_'))
+    CLASS
 );
 name!(
     /// Name of a method or handler: a lower-case letter or `_`, then also digits.
     MethodName,
-    NameKind::Method,
-    METHOD_NAME_MAX,
-    |index, byte: u8| byte.is_ascii_lowercase()
-        || byte == b'_'
-        || (index > 0 && byte.is_ascii_digit())
+    METHOD
 );
 name!(
     /// Name of an object within its class: letters, digits and `-_.~:@+=,`.
     LocalName,
-    NameKind::Object,
-    OBJECT_NAME_MAX,
-    |_, byte: u8| byte.is_ascii_alphanumeric() || b"-_.~:@+=,".contains(&byte)
+    OBJECT
 );
 
 /// The whole name of an object: `Class/name`.
@@ -278,6 +323,10 @@ mod tests {
         assert_eq!(
             ClassName::new("2Queue"),
             Err(NameError::Byte { kind: NameKind::Class, position: 0 })
+        );
+        assert_eq!(
+            ClassName::new("Queue\u{e9}"),
+            Err(NameError::Byte { kind: NameKind::Class, position: 5 })
         );
         assert_eq!(MethodName::new(""), Err(NameError::Empty { kind: NameKind::Method }));
         assert!(MethodName::new("p_for2").is_ok());
