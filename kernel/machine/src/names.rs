@@ -228,6 +228,13 @@ name!(
     OBJECT
 );
 
+impl MethodName {
+    /// Whether it is too long to be kept in place.
+    pub(crate) fn is_allocated(&self) -> bool {
+        self.0.is_heap_allocated()
+    }
+}
+
 /// The whole name of an object: `Class/name`.
 ///
 /// Ordered by class, then by name, so that the objects of a class lie together.

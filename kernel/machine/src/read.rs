@@ -75,7 +75,7 @@ impl<E: Engine> Machine<E> {
             signature: read.signature,
             arguments: read.arguments,
         };
-        self.check_call(&call, MethodKind::Read)?;
+        let callable = self.check_call(&call, MethodKind::Read)?;
         if self.world.state.objects.contains_key(&call.object) {
             return self.read_object(caller, call, fuel, reply_bytes);
         }
@@ -86,7 +86,7 @@ impl<E: Engine> Machine<E> {
         // state that is forgotten again.
         let before = (self.world.state.clone(), self.draws);
         let outcome = self
-            .find_or_create(&call.object, &caller)
+            .find_or_create(&call.object, &caller, callable.code)
             .and_then(|()| self.read_object(caller, call, fuel, reply_bytes));
         self.world.commit();
         self.world.staged.clear();
@@ -96,7 +96,7 @@ impl<E: Engine> Machine<E> {
     }
 
     fn read_object(&mut self, caller: Caller, call: Call, fuel: u64, reply_bytes: u64) -> Outcome {
-        let mut invocation = self.frame_of(caller, call);
+        let mut invocation = self.frame_of(caller, call, None);
         let segment = Segment {
             kind: MethodKind::Read,
             savepoint: self.world.savepoint(),

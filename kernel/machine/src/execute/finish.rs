@@ -20,11 +20,11 @@ impl<E: Engine> Machine<E> {
     /// Ends a segment. Some when the invocation continues with another method at once.
     pub(super) fn finish(
         &mut self,
-        mut invocation: Invocation,
-        segment: Segment,
+        invocation: &mut Invocation,
+        segment: &Segment,
         end: End,
-    ) -> Option<(Invocation, Segment, Turn)> {
-        let outcome = match self.check_end(&invocation, &segment, end) {
+    ) -> Option<(Segment, Turn)> {
+        let outcome = match self.check_end(invocation, segment, end) {
             End::Continue { method, arguments } => {
                 self.world.commit();
                 return Some(self.continue_with(invocation, segment, method, arguments));
@@ -36,11 +36,11 @@ impl<E: Engine> Machine<E> {
                 None => CallError::Failed(Vec::new()),
             }),
             End::Aborted(error) => {
-                self.undo(&invocation, &segment);
+                self.undo(invocation, segment);
                 Err(CallError::Aborted(error))
             }
             End::Trapped(trap) => {
-                self.undo(&invocation, &segment);
+                self.undo(invocation, segment);
                 Err(match invocation.cancelled {
                     Some(reason) => CallError::CleanupFailed { reason, trap },
                     None => CallError::Trapped(trap),
@@ -48,7 +48,7 @@ impl<E: Engine> Machine<E> {
             }
         };
         self.world.commit();
-        self.end_invocation(&mut invocation, outcome);
+        self.end_invocation(invocation, outcome);
         None
     }
 
@@ -102,11 +102,11 @@ impl<E: Engine> Machine<E> {
     /// Starts another method in the same invocation with an empty journal: a new segment.
     fn continue_with(
         &mut self,
-        mut invocation: Invocation,
-        segment: Segment,
+        invocation: &mut Invocation,
+        segment: &Segment,
         method: MethodName,
         arguments: Vec<u8>,
-    ) -> (Invocation, Segment, Turn) {
+    ) -> (Segment, Turn) {
         invocation.frame.method = method;
         invocation.frame.arguments = arguments;
         invocation.frame.journal = Journal::default();
@@ -118,14 +118,14 @@ impl<E: Engine> Machine<E> {
             activation: self.live.fresh(),
             fuel: 0,
         };
-        let turn = match self.grant_fuel(&mut invocation) {
+        let turn = match self.grant_fuel(invocation) {
             Ok(fuel) => {
                 next.fuel = fuel;
-                self.start_body(&invocation, next.activation, fuel)
+                self.start_body(invocation, next.activation, fuel)
             }
             Err(trap) => Turn::End(End::Trapped(trap), 0),
         };
-        (invocation, next, turn)
+        (next, turn)
     }
 
     /// Undoes a segment exactly, and passes on the permit in flight that resumed it.

@@ -105,10 +105,9 @@ impl<E: Engine> Machine<E> {
                 },
                 Turn::End(end, left) => {
                     invocation.running.fuel += segment.fuel - left.min(segment.fuel);
-                    match self.finish(invocation, segment, end) {
+                    match self.finish(&mut invocation, &segment, end) {
                         None => return,
-                        Some((continued, next, first)) => {
-                            invocation = continued;
+                        Some((next, first)) => {
                             segment = next;
                             first
                         }

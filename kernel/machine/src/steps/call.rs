@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::{
     class::MethodKind,
+    code::CodeHash,
     command::{OnBehalf, Place},
     engine::Engine,
     execute::Begin,
@@ -21,6 +22,15 @@ pub(crate) struct Call {
     pub(crate) method: MethodName,
     pub(crate) signature: u64,
     pub(crate) arguments: Vec<u8>,
+}
+
+/// What a call that may be made comes to.
+#[derive(Clone, Copy)]
+pub(crate) struct Callable {
+    detached: bool,
+    /// Code of the class now, whose method was found.
+    pub(crate) code: CodeHash,
+    method: RunningMethod,
 }
 
 /// Who makes it.
@@ -52,19 +62,20 @@ impl<E: Engine> Machine<E> {
             return self.world.reply(place.session, place.number, Self::overridden());
         }
         let savepoint = self.world.savepoint();
-        let made = self.check_call(&call, MethodKind::Update).and_then(|detached| {
+        let made = self.check_call(&call, MethodKind::Update).and_then(|callable| {
             let caller = self.caller(place, on_behalf)?;
-            self.find_or_create(&call.object, &caller)?;
-            Ok((detached, caller))
+            self.find_or_create(&call.object, &caller, callable.code)?;
+            Ok((callable, caller))
         });
-        let (detached, caller) = match made {
+        let (callable, caller) = match made {
             Ok(made) => made,
             Err(error) => {
                 self.world.undo_to(savepoint);
                 return self.world.reply(place.session, place.number, Err(error));
             }
         };
-        let mut invocation = self.new_invocation(id, caller, call);
+        let mut invocation = self.new_invocation(id, caller, call, Some(callable));
+        let detached = callable.detached;
         invocation.detached = detached;
         let forgotten = self.world.planted.has(PlantedBug::DeadlineForgotten);
         if let (Some(time_left), false) = (time_left, detached || forgotten) {
@@ -99,8 +110,8 @@ impl<E: Engine> Machine<E> {
         }
     }
 
-    /// Whether clients may make the call; says whether the method is detached.
-    pub(crate) fn check_call(&self, call: &Call, kind: MethodKind) -> Result<bool, CallError> {
+    /// Whether clients may make the call.
+    pub(crate) fn check_call(&self, call: &Call, kind: MethodKind) -> Result<Callable, CallError> {
         let Call { object, method, signature, .. } = call;
         let class = &self.world.state.classes[&object.class];
         let Some(found) = class.interface.methods.get(method) else {
@@ -120,7 +131,8 @@ impl<E: Engine> Machine<E> {
             MethodKind::Update | MethodKind::Read => {}
         }
         if found.signature == *signature {
-            Ok(found.detached)
+            let method = RunningMethod::of(&class.interface, found);
+            Ok(Callable { detached: found.detached, code: class.code, method })
         } else {
             let (have, want) = (found.signature, *signature);
             Err(CallError::ClassMismatch { method: method.clone(), have, want })
@@ -133,32 +145,40 @@ impl<E: Engine> Machine<E> {
         id: InvocationId,
         caller: Caller,
         call: Call,
+        callable: Option<Callable>,
     ) -> Invocation {
         self.statistics.invocations += 1;
-        let mut invocation = self.frame_of(caller, call);
+        let mut invocation = self.frame_of(caller, call, callable);
         invocation.id = id;
         invocation.frame.journal = Journal::in_room(std::mem::take(&mut self.journal_room));
         invocation
     }
 
     /// A body's frame on an object that exists, in an invocation that nothing can refer to: as it
-    /// is, it serves `init` and reads.
-    pub(crate) fn frame_of(&self, caller: Caller, call: Call) -> Invocation {
+    /// is, it serves `init` and reads. What was found when the call was checked is not looked up again,
+    /// if the object is of that code.
+    pub(crate) fn frame_of(
+        &self,
+        caller: Caller,
+        call: Call,
+        callable: Option<Callable>,
+    ) -> Invocation {
         let Caller { origin, session, principal } = caller;
         let state = &self.world.state;
         let found = state.objects.get_key_value(&call.object);
         let (name, object) = found.expect("only on an object that is there");
-        let interface = state.classes[&name.class].interface_of(object.code);
-        let method = interface.and_then(|interface| {
-            let (name, method) = interface.methods.get_key_value(&call.method)?;
-            Some((name, RunningMethod::of(interface, method)))
-        });
-        // What a million callers have in common is there once: the names are those of the state.
+        let callable = callable.filter(|callable| callable.code == object.code);
+        let known = callable.map(|callable| callable.method);
+        let (method, known) = match known {
+            Some(known) if !call.method.is_allocated() => (call.method, Some(known)),
+            _ => self.find_method(name, object.code, call.method),
+        };
+        // What a million callers have in common is there once: long names are those of the state.
         let frame = Frame {
             incarnation: object.incarnation,
             code: object.code,
             object: name.clone(),
-            method: method.map_or(&call.method, |(name, _)| name).clone(),
+            method,
             arguments: call.arguments,
             journal: Journal::default(),
         };
@@ -175,12 +195,23 @@ impl<E: Engine> Machine<E> {
             cancelled: None,
             started: self.world.state.now,
             sum: Sum::default(),
-            running: Running {
-                never_blocked: true,
-                method: method.map(|(_, method)| method),
-                ..Running::default()
-            },
+            running: Running { never_blocked: true, method: known, ..Running::default() },
         }
+    }
+
+    /// The name of a method as the state has it, and what it is, if the code of an object has it.
+    fn find_method(
+        &self,
+        object: &ObjectName,
+        code: CodeHash,
+        method: MethodName,
+    ) -> (MethodName, Option<RunningMethod>) {
+        let interface = self.world.state.classes[&object.class].interface_of(code);
+        let found = interface.and_then(|interface| {
+            let (name, method) = interface.methods.get_key_value(&method)?;
+            Some((name.clone(), Some(RunningMethod::of(interface, method))))
+        });
+        found.unwrap_or((method, None))
     }
 
     /// Runs a handler, for a timer or watch whose object is there.
@@ -193,10 +224,10 @@ impl<E: Engine> Machine<E> {
         let caller = Caller { origin: Origin::Alarm(alarm), ..Caller::scheduler() };
         if let Err(error) = self.bring_up_to_date(&call.object, &caller) {
             self.world.undo_to(savepoint);
-            let mut invocation = self.new_invocation(id, caller, call);
+            let mut invocation = self.new_invocation(id, caller, call, None);
             return self.end_invocation(&mut invocation, Err(error));
         }
-        let invocation = self.new_invocation(id, caller, call);
+        let invocation = self.new_invocation(id, caller, call, None);
         self.run_segment(invocation, Begin::Fresh(savepoint));
     }
 }

@@ -42,18 +42,20 @@ impl<E: Engine> Machine<E> {
         self.world.reply(place.session, place.number, made.map(|()| Vec::new()));
     }
 
-    /// The object of a call: there, or created because its `init` takes nothing.
+    /// The object of a call: there, or created because its `init` takes nothing. `code` is that of its
+    /// class.
     pub(crate) fn find_or_create(
         &mut self,
         object: &ObjectName,
         caller: &Caller,
+        code: CodeHash,
     ) -> Result<(), CallError> {
-        let class = &self.world.state.classes[&object.class];
         match self.world.state.objects.get(object) {
-            Some(found) if found.code == class.code => return Ok(()),
+            Some(found) if found.code == code => return Ok(()),
             Some(_) => return self.bring_up_to_date(object, caller),
             None => {}
         }
+        let class = &self.world.state.classes[&object.class];
         let init = match class.interface.init() {
             None => None,
             Some((name, init)) if init.parameters == 0 => Some(name.clone()),
@@ -124,7 +126,7 @@ impl<E: Engine> Machine<E> {
     /// Runs `init` or `migrate` in the segment of whoever needs it; one that returns gives back what
     /// it owns. It is no invocation of its own: it has no id that anything could refer to.
     pub(super) fn run_within(&mut self, kind: MethodKind, call: Call, caller: &Caller) -> End {
-        let mut invocation = self.frame_of(caller.clone(), call);
+        let mut invocation = self.frame_of(caller.clone(), call, None);
         let fuel = self.world.state.limits().fuel_per_segment;
         let segment = Segment {
             kind,
