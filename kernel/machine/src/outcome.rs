@@ -15,15 +15,37 @@ use crate::{
 /// The end of an admitted request: the encoded result, or why there is none.
 pub type Outcome = Result<Vec<u8>, CallError>;
 
+/// How an outcome is encoded: as it is, but the bytes of a result in one piece.
+pub(crate) mod in_one_piece {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+    use serde_bytes::{ByteBuf, Bytes};
+
+    use super::{CallError, Outcome};
+
+    pub(crate) fn serialize<S: Serializer>(
+        outcome: &Outcome,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        outcome.as_deref().map(Bytes::new).serialize(serializer)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Outcome, D::Error> {
+        let outcome = Result::<ByteBuf, CallError>::deserialize(deserializer)?;
+        Ok(outcome.map(ByteBuf::into_vec))
+    }
+}
+
 /// Why an admitted request has no result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub enum CallError {
     /// The method returned an error of its class; what it did stands.
     #[error("the method returned an error of its class")]
-    Failed(Vec<u8>),
+    Failed(#[serde(with = "serde_bytes")] Vec<u8>),
     /// The method aborted with an error of its class; its last segment is undone.
     #[error("the method aborted with an error of its class")]
-    Aborted(Vec<u8>),
+    Aborted(#[serde(with = "serde_bytes")] Vec<u8>),
     /// The call was cancelled while it was blocked.
     #[error("the call was cancelled: {0}")]
     Cancelled(CancelReason),
@@ -43,7 +65,7 @@ pub enum CallError {
     InitFailed(Trap),
     /// `init` returned an error of its class, so there is no object.
     #[error("the object could not be created: init returned an error of its class")]
-    InitRefused(Vec<u8>),
+    InitRefused(#[serde(with = "serde_bytes")] Vec<u8>),
     /// The code has another signature for the method than the caller.
     #[error("method {method} has signature {have:016x} here, the caller has {want:016x}")]
     ClassMismatch {

@@ -59,6 +59,7 @@ pub(crate) enum Open {
 pub(crate) struct StoredReply {
     pub(crate) epoch: u32,
     pub(crate) step: u64,
+    #[serde(with = "crate::outcome::in_one_piece")]
     pub(crate) outcome: Outcome,
     /// Sum of its record, which follows from the rest and is no part of an image.
     #[serde(skip)]
