@@ -179,32 +179,38 @@ impl Region {
     }
 }
 
-/// Takes fuel; when there is not enough, all of it.
-fn charge(caller: &mut Caller<'_, Guest>, amount: u64) -> Result<()> {
-    let left = caller.get_fuel()?;
-    caller.set_fuel(left.saturating_sub(amount))?;
-    if left < amount { Err(wasmtime::Trap::OutOfFuel.into()) } else { Ok(()) }
+/// What is left of fuel, which the caller has to set. When there is not enough, all of it is taken.
+fn charge(caller: &mut Caller<'_, Guest>, fuel: u64, amount: u64) -> Result<u64> {
+    let Some(left) = fuel.checked_sub(amount) else {
+        caller.set_fuel(0)?;
+        return Err(wasmtime::Trap::OutOfFuel.into());
+    };
+    Ok(left)
 }
 
 fn memory(caller: &Caller<'_, Guest>) -> Memory {
     caller.data().memory.expect("there is no start function, so calls come after instantiation")
 }
 
+/// Fuel is read once and set once: what is charged in between is counted here.
 async fn call(
     mut caller: Caller<'_, Guest>,
     op: u32,
     request: Region,
     response: Region,
 ) -> Result<u32> {
-    let call = match receive(&mut caller, op, request, response)? {
-        Asked::Call(call) => call,
-        Asked::Returned(end) => {
-            caller.data_mut().returned = Some(end);
-            return Ok(0);
+    let size = memory(&caller).data_size(&caller);
+    let input = request.within(size)?;
+    response.within(size)?;
+    let fuel = caller.get_fuel()?;
+    let left = charge(&mut caller, fuel, charge::request(input.len()))?;
+    let call = match receive(&mut caller, op, input) {
+        Ok(Asked::Call(call)) => call,
+        last => {
+            caller.set_fuel(left)?;
+            return end(&mut caller, last?);
         }
-        Asked::Ended(end) => return Err(Stop(end).into()),
     };
-    let left = caller.get_fuel()?;
     let channel = caller.data().channel.clone();
     channel.lock().asked = Some((call, left));
     let (bytes, fuel) = poll_fn(|_| match channel.lock().answered.take() {
@@ -213,23 +219,14 @@ async fn call(
     })
     .await;
     caller.data_mut().fuel = fuel;
-    caller.set_fuel(fuel)?;
+    let left = charge(&mut caller, fuel, charge::bytes(bytes.len()))?;
+    caller.set_fuel(left)?;
     answer(&mut caller, bytes, response)
 }
 
-/// Checks, charges and decodes a request.
-fn receive(
-    caller: &mut Caller<'_, Guest>,
-    op: u32,
-    request: Region,
-    response: Region,
-) -> Result<Asked> {
-    let memory = memory(caller);
-    let size = memory.data_size(&*caller);
-    let input = request.within(size)?;
-    response.within(size)?;
-    charge(caller, charge::request(input.len()))?;
-    let (bytes, guest) = memory.data_and_store_mut(&mut *caller);
+/// Decodes a request.
+fn receive(caller: &mut Caller<'_, Guest>, op: u32, input: Range<usize>) -> Result<Asked> {
+    let (bytes, guest) = memory(caller).data_and_store_mut(&mut *caller);
     let asked = asked(op, &bytes[input]).map_err(Stop::trap)?;
     if guest.returned.is_some() && !matches!(asked, Asked::Ended(_)) {
         return Err(Stop::malformed("a host call after the result"));
@@ -237,9 +234,20 @@ fn receive(
     Ok(asked)
 }
 
-/// Charges a response and writes it, or keeps it when it does not fit.
+/// Takes the result of a body, or ends it.
+fn end(caller: &mut Caller<'_, Guest>, asked: Asked) -> Result<u32> {
+    match asked {
+        Asked::Returned(end) => {
+            caller.data_mut().returned = Some(end);
+            Ok(0)
+        }
+        Asked::Ended(end) => Err(Stop(end).into()),
+        Asked::Call(call) => panic!("{call:?} does not end a body"),
+    }
+}
+
+/// Writes a response, or keeps it when it does not fit.
 fn answer(caller: &mut Caller<'_, Guest>, mut bytes: Vec<u8>, response: Region) -> Result<u32> {
-    charge(caller, charge::bytes(bytes.len()))?;
     let length = u32::try_from(bytes.len()).expect("the machine bounds its answers");
     if length > response.length {
         caller.data_mut().kept = bytes;
@@ -259,7 +267,9 @@ fn answer(caller: &mut Caller<'_, Guest>, mut bytes: Vec<u8>, response: Region) 
 fn fetch(mut caller: Caller<'_, Guest>, output: u32, length: u32) -> Result<()> {
     let memory = memory(&caller);
     let range = Region { start: output, length }.within(memory.data_size(&caller))?;
-    charge(&mut caller, charge::request(range.len()))?;
+    let fuel = caller.get_fuel()?;
+    let left = charge(&mut caller, fuel, charge::request(range.len()))?;
+    caller.set_fuel(left)?;
     let (bytes, guest) = memory.data_and_store_mut(&mut caller);
     let kept = std::mem::take(&mut guest.kept);
     let Some(kept) = kept.get(..range.len()) else {
