@@ -34,10 +34,17 @@ use gesmas_sdk::prelude::*;
 /// A cyclic barrier.
 #[class]
 pub struct Barrier {
-    parties: Value<u32>,
-    arrived: Value<u32>,
-    generation: Value<u64>,
+    /// In one place: each party reads and writes all of it.
+    round: Value<Round>,
     gate: Semaphore,
+}
+
+/// How far a generation is.
+#[derive(Default, Value)]
+struct Round {
+    parties: u32,
+    arrived: u32,
+    generation: u64,
 }
 
 #[methods]
@@ -45,19 +52,24 @@ impl Barrier {
     /// Creates a barrier for that many parties; 0 is taken for 1.
     #[init]
     fn init(&mut self, parties: u32) {
-        self.parties.set(parties.max(1));
+        self.round.set(Round { parties: parties.max(1), ..Round::default() });
     }
 
     /// Blocks until all parties wait, and returns the number of their generation, from 0.
     pub fn wait(&mut self) -> Result<u64> {
         let (generation, is_last) = self.arrive();
-        while !is_last && self.generation.get() == generation {
+        if is_last {
+            return Ok(generation);
+        }
+        loop {
             if let Err(cancelled) = self.gate.p() {
                 self.leave(generation);
                 return Err(cancelled);
             }
+            if self.has_passed(generation) {
+                return Ok(generation);
+            }
         }
-        Ok(generation)
     }
 
     /// Like `wait`, but blocks at most that long: when the time is up the party is not counted any more,
@@ -65,8 +77,12 @@ impl Barrier {
     pub fn wait_for(&mut self, duration: Duration) -> Result<Option<u64>> {
         let end = ctx::now() + duration;
         let (generation, is_last) = self.arrive();
-        while !is_last && self.generation.get() == generation {
+        if is_last {
+            return Ok(Some(generation));
+        }
+        loop {
             match self.gate.p_until(end) {
+                Ok(true) if self.has_passed(generation) => return Ok(Some(generation)),
                 Ok(true) => {}
                 Ok(false) => {
                     self.leave(generation);
@@ -78,42 +94,51 @@ impl Barrier {
                 }
             }
         }
-        Ok(Some(generation))
     }
 
     /// How many parties wait.
     #[read]
     pub fn waiting(&self) -> Result<u32> {
-        Ok(self.arrived.get())
+        Ok(self.round.get().arrived)
     }
 
     /// How many generations have passed.
     #[read]
     pub fn generations(&self) -> Result<u64> {
-        Ok(self.generation.get())
+        Ok(self.round.get().generation)
     }
 
     /// Counts a party; tells its generation, and whether it is the last, which lets all others go on.
     fn arrive(&mut self) -> (u64, bool) {
-        let generation = self.generation.get();
-        let arrived = self.arrived.get() + 1;
-        let is_last = arrived == self.parties.get();
+        let mut round = self.round.get();
+        let generation = round.generation;
+        round.arrived += 1;
+        let others = round.arrived - 1;
+        let is_last = round.arrived == round.parties;
         if is_last {
-            self.arrived.set(0);
-            self.generation.set(generation + 1);
-            self.gate.v_n(arrived - 1);
-        } else {
-            self.arrived.set(arrived);
+            (round.arrived, round.generation) = (0, generation + 1);
+        }
+        self.round.set(round);
+        if is_last {
+            self.gate.v_n(others);
         }
         (generation, is_last)
+    }
+
+    /// Whether the parties of a generation may go on. A permit alone does not say so: one that was on
+    /// its way to a party that left has stayed behind.
+    fn has_passed(&self, generation: u64) -> bool {
+        self.round.get().generation != generation
     }
 
     /// Takes a cancelled party out of the count, unless its generation has passed meanwhile. The
     /// permit that was on its way to it then stays behind, for one of a later generation, which
     /// looks at the generation and waits on.
     fn leave(&mut self, generation: u64) {
-        if self.generation.get() == generation {
-            self.arrived.set(self.arrived.get() - 1);
+        let mut round = self.round.get();
+        if round.generation == generation {
+            round.arrived -= 1;
+            self.round.set(round);
         }
     }
 }
