@@ -7,7 +7,7 @@
 //! session stay in order.
 //! Not here: replies. A command that is in the log is the machine's affair.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, btree_map::Entry};
 
 use gesmas_machine::{CodeHash, Command, SessionId, Step};
 
@@ -47,7 +47,7 @@ const VOTES: usize = 8;
 #[derive(Debug)]
 struct Waiting {
     command: Command,
-    /// Monotonic time at which it was sent last; none when it has to be sent.
+    /// Monotonic time at which it was sent last, if it was.
     sent: Option<u64>,
 }
 
@@ -57,59 +57,71 @@ pub(super) struct Outstanding {
     next: u64,
     by_order: BTreeMap<u64, Waiting>,
     by_key: BTreeMap<Key, u64>,
-    unsent: bool,
+    /// All that came before this one were sent.
+    unsent: u64,
+    /// How many of them are votes.
+    votes: usize,
 }
 
 impl Outstanding {
     /// How many of clients there are: this replica's own votes turn nobody away.
     pub(super) fn len(&self) -> usize {
-        self.by_order.len() - self.votes().count()
-    }
-
-    /// This replica's votes, oldest first.
-    fn votes(&self) -> impl Iterator<Item = (Key, u64)> + '_ {
-        let all = Key::Vote(0, Step(0))..=Key::Vote(u64::MAX, Step(u64::MAX));
-        self.by_key.range(all).map(|(key, order)| (*key, *order))
+        self.by_key.len() - self.votes
     }
 
     /// Adds a command; one that is there already stays as it is, except that a newer
     /// acknowledgement takes the older one's place.
     pub(super) fn add(&mut self, command: Command) {
-        let key = key(&command);
-        if let Some(order) = self.by_key.get(&key) {
-            if !matches!(key, Key::Acknowledge(_)) {
-                return;
+        let (key, order) = (key(&command), self.next);
+        match self.by_key.entry(key) {
+            Entry::Vacant(vacant) => {
+                vacant.insert(order);
             }
-            self.by_order.remove(order);
-        }
-        if matches!(key, Key::Vote(..)) && self.votes().count() >= VOTES {
-            // Whoever catches up passes many checkpoints, of which the newest matter.
-            let (oldest, order) = self.votes().next().expect("there are too many");
-            self.by_key.remove(&oldest);
-            self.by_order.remove(&order);
+            Entry::Occupied(mut there) => {
+                if !matches!(key, Key::Acknowledge(_)) {
+                    return;
+                }
+                self.by_order.remove(&there.insert(order));
+            }
         }
         self.next += 1;
-        self.by_key.insert(key, self.next);
-        self.by_order.insert(self.next, Waiting { command, sent: None });
-        self.unsent = true;
+        self.by_order.insert(order, Waiting { command, sent: None });
+        if matches!(key, Key::Vote(..)) {
+            self.votes += 1;
+            self.bound_votes();
+        }
+    }
+
+    /// Whoever catches up passes many checkpoints, of which the newest matter.
+    fn bound_votes(&mut self) {
+        if self.votes > VOTES {
+            let all = Key::Vote(0, Step(0))..=Key::Vote(u64::MAX, Step(u64::MAX));
+            let (oldest, _) = self.by_key.range(all).next().expect("there are too many");
+            self.remove(*oldest);
+        }
+    }
+
+    fn remove(&mut self, key: Key) {
+        if let Some(order) = self.by_key.remove(&key) {
+            self.by_order.remove(&order);
+            self.votes -= usize::from(matches!(key, Key::Vote(..)));
+        }
     }
 
     /// Removes what a batch that counts has in it.
     pub(super) fn applied(&mut self, commands: &[Command]) {
-        if self.by_order.is_empty() {
+        if self.by_key.is_empty() {
             return;
         }
         for command in commands {
-            if let Some(order) = self.by_key.remove(&key(command)) {
-                self.by_order.remove(&order);
-            }
+            self.remove(key(command));
         }
     }
 
     /// All are to be sent again.
     pub(super) fn resend_all(&mut self) {
         self.by_order.values_mut().for_each(|waiting| waiting.sent = None);
-        self.unsent = !self.by_order.is_empty();
+        self.unsent = 0;
     }
 
     /// All that were sent before a time are to be sent again.
@@ -120,19 +132,16 @@ impl Outstanding {
         }
     }
 
-    /// Takes copies of those to be sent, at most about `bytes` in all.
+    /// Takes copies of those to be sent, at most about `bytes` in all. Those that were sent are not
+    /// even looked at: of many that wait for their turn to be over few are new.
     pub(super) fn take_unsent(&mut self, now: u64, bytes: usize) -> Vec<Command> {
-        if !self.unsent {
-            return Vec::new();
-        }
         let mut taken = Vec::new();
         let mut size = 0;
-        self.unsent = false;
-        for waiting in self.by_order.values_mut().filter(|waiting| waiting.sent.is_none()) {
+        for (order, waiting) in self.by_order.range_mut(self.unsent..) {
             if size > bytes {
-                self.unsent = true;
                 break;
             }
+            self.unsent = order + 1;
             size += command_bytes(&waiting.command);
             waiting.sent = Some(now);
             taken.push(waiting.command.clone());

@@ -8,7 +8,7 @@
 //! Not here: copies that come while the first is on its way to be decided, which the machine makes
 //! harmless.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque, btree_map::Entry};
 
 use gesmas_machine::Command;
 
@@ -48,15 +48,20 @@ impl Queue {
         most: usize,
     ) {
         for command in commands {
-            let key = key(&command);
-            if let Some(number) = self.numbers.get(&key) {
-                if matches!(command, Command::Acknowledge { .. }) {
-                    let at = usize::try_from(number - self.first).expect("it is in memory");
-                    self.commands[at] = command;
+            let room = self.room(most);
+            match self.numbers.entry(key(&command)) {
+                Entry::Occupied(there) => {
+                    if matches!(command, Command::Acknowledge { .. }) {
+                        let number = there.get() - self.first;
+                        let at = usize::try_from(number).expect("it is in memory");
+                        self.commands[at] = command;
+                    }
                 }
-            } else if self.room(most) > 0 {
-                self.numbers.insert(key, self.first + self.commands.len() as u64);
-                self.commands.push_back(command);
+                Entry::Vacant(place) if room > 0 => {
+                    place.insert(self.first + self.commands.len() as u64);
+                    self.commands.push_back(command);
+                }
+                Entry::Vacant(_) => {}
             }
         }
     }
