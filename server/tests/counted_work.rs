@@ -93,6 +93,8 @@ fn a_call_in_webassembly_costs_no_more_than_it_did() {
             ("produce, then consume", 1.0, 3.0, 59.1, 27.5),
             ("consume blocks, produce resumes it", 1.0, 3.0, 59.1, 29.0),
             ("the same, parked and replayed", 1.5, 3.0, 59.1, 44.5),
+            ("barrier of 10", 1.0, 3.9, 48.9, 28.5),
+            ("barrier of 200", 1.0, 3.995, 48.0, 30.5),
         ],
     );
 }
@@ -110,6 +112,8 @@ fn a_native_call_costs_no_more_than_it_did() {
             ("produce, then consume", 1.0, 3.0, 59.1, 22.5),
             ("consume blocks, produce resumes it", 1.0, 3.0, 59.1, 24.0),
             ("the same, parked and replayed", 1.5, 3.0, 59.1, 26.5),
+            ("barrier of 10", 1.0, 3.9, 48.9, 20.7),
+            ("barrier of 200", 1.0, 3.995, 48.0, 22.5),
         ],
     );
 }

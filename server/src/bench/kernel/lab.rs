@@ -17,8 +17,10 @@ use super::timed::TimedEngine;
 pub(super) struct Lab<E> {
     machine: Machine<TimedEngine<E>>,
     ballot: Ballot,
-    /// Number of the last request; every one acknowledges the two before.
+    /// Number of the last request.
     last: u64,
+    /// Calls before it that each acknowledges.
+    acknowledged: u64,
 }
 
 /// Where the time of a round went.
@@ -47,7 +49,7 @@ impl<E: Engine> Lab<E> {
         let ballot = Ballot { number: 1, ..Ballot::default() };
         let identity = engine.identity();
         let machine = Machine::new(TimedEngine::new(engine), Settings { live_activations });
-        let mut lab = Self { machine, ballot, last: 0 };
+        let mut lab = Self { machine, ballot, last: 0, acknowledged: 2 };
         lab.apply(LogEntry::Genesis(Box::new(Genesis {
             cluster: 1,
             state_machine_version: STATE_MACHINE_VERSION,
@@ -70,6 +72,11 @@ impl<E: Engine> Lab<E> {
             assert_eq!(lab.apply_commands(vec![put, compiled]), 1, "the class is loaded");
         }
         lab
+    }
+
+    /// Each request acknowledges so many before it from now on.
+    pub(super) fn acknowledge(&mut self, calls: u64) {
+        self.acknowledged = calls;
     }
 
     /// Makes requests outside of any round, each of which must succeed.
@@ -158,8 +165,7 @@ impl<E: Engine> Lab<E> {
         let previous = self.last;
         self.last += 1;
         let place = Place { session: SessionId(1), number: self.last, previous };
-        // The last call may have been blocked when the one before it was acknowledged.
-        let first = previous.saturating_sub(1).max(1);
+        let first = (self.last.saturating_sub(self.acknowledged)).max(1);
         let replies = if previous == 0 { vec![] } else { vec![(first, previous)] };
         let acknowledged = Acknowledged { replies, events: 0 };
         Command::Request(Request { place, acknowledged, time_left: None, body })

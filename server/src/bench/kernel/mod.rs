@@ -12,6 +12,7 @@ mod report;
 mod timed;
 mod trivial;
 
+use gesmas_barrier::{Barrier, BarrierStub};
 use gesmas_coroutine::{NativeEngine, WasmEngine, native_module};
 use gesmas_counter::{Counter, CounterStub};
 use gesmas_machine::{Engine, RequestBody};
@@ -73,6 +74,8 @@ struct Workload {
     calls: Vec<RequestBody>,
     /// Calls in one entry of the log.
     batch: usize,
+    /// Calls before it that each acknowledges: those that may have been blocked until then.
+    acknowledged: u64,
     live_activations: usize,
 }
 
@@ -89,8 +92,13 @@ pub fn run(options: &Options) -> Result<Report, KernelBenchError> {
             cases.push(measure(options, "wasm", &workload, engine, &wasm_modules()));
         }
         if options.engine != Some(EngineKind::Wasm) {
-            let classes =
-                [Counter::native(), Queue::native(), Register::native(), trivial::native()];
+            let classes = [
+                Barrier::native(),
+                Counter::native(),
+                Queue::native(),
+                Register::native(),
+                trivial::native(),
+            ];
             let modules = classes.map(|class| (class.name, native_module(&class)));
             let engine = NativeEngine::new(classes);
             cases.push(measure(options, "native", &workload, engine, &modules));
@@ -101,7 +109,8 @@ pub fn run(options: &Options) -> Result<Report, KernelBenchError> {
 
 fn wasm_modules() -> Vec<(&'static str, Vec<u8>)> {
     let class = |name| gesmas_classes::find(name).expect("it is a standard class");
-    let standard = ["Counter", "Queue", "Register"].map(|name| (name, class(name).module.to_vec()));
+    let standard =
+        ["Barrier", "Counter", "Queue", "Register"].map(|name| (name, class(name).module.to_vec()));
     standard.into_iter().chain([(trivial::CLASS, trivial::module())]).collect()
 }
 
@@ -129,6 +138,7 @@ fn workloads() -> Vec<Workload> {
         prepare: vec![],
         calls: vec![net.catch(register.set("key".into(), vec![7; bytes].into()))],
         batch: 64,
+        acknowledged: 2,
         live_activations: 100,
     };
     let count = |batch| Workload {
@@ -136,6 +146,7 @@ fn workloads() -> Vec<Workload> {
         prepare: vec![],
         calls: vec![increment.clone()],
         batch,
+        acknowledged: 2,
         live_activations: 100,
     };
     let pair = |name, first: &RequestBody, second: &RequestBody, live_activations| Workload {
@@ -143,6 +154,7 @@ fn workloads() -> Vec<Workload> {
         prepare: vec![create.clone()],
         calls: vec![first.clone(), second.clone()],
         batch: 64,
+        acknowledged: 2,
         live_activations,
     };
     let nothing = Workload {
@@ -150,7 +162,17 @@ fn workloads() -> Vec<Workload> {
         prepare: vec![],
         calls: vec![trivial::call()],
         batch: 64,
+        acknowledged: 2,
         live_activations: 100,
+    };
+    let barrier = BarrierStub::new(&net, "bench");
+    let pass = |name, parties: u32| Workload {
+        name,
+        prepare: vec![net.catch(barrier.create(parties))],
+        calls: vec![net.catch(barrier.wait())],
+        batch: parties as usize,
+        acknowledged: u64::from(parties),
+        live_activations: 1_000,
     };
     vec![
         nothing,
@@ -161,6 +183,8 @@ fn workloads() -> Vec<Workload> {
         pair("produce, then consume", &produce, &consume, 100),
         pair("consume blocks, produce resumes it", &consume, &produce, 100),
         pair("the same, parked and replayed", &consume, &produce, 0),
+        pass("barrier of 10", 10),
+        pass("barrier of 200", 200),
     ]
 }
 
@@ -172,6 +196,7 @@ fn measure<E: Engine>(
     modules: &[(&str, Vec<u8>)],
 ) -> Case {
     let mut lab = Lab::new(body_engine, modules, workload.live_activations);
+    lab.acknowledge(workload.acknowledged);
     lab.prepare(&workload.prepare);
     let entries = options.calls.div_ceil(workload.batch);
     let mut series = |timed: bool| -> Vec<Round> {
