@@ -4,10 +4,12 @@
 //! while the kernel works a slice on what is decided by now, send what came out, and once more for what
 //! that has decided. Between turns, and while another thread makes the log durable, the sockets get the
 //! thread: all that has arrived is then taken in one turn, but for what lets a leader reply at once
-//! (`take_meanwhile`). It sleeps only when there is no input and the kernel is idle.
+//! (`driver/meanwhile.rs`). It sleeps only when there is no input and the kernel is idle.
 //! What inputs mean is beside: `sessions.rs`, `requests.rs`; what comes out: `outputs.rs`.
 //! Invariants: whatever stops the core stops the process; a client gets nothing that is not
 //! durable, since effects come of decided entries only.
+
+mod meanwhile;
 
 use std::collections::BTreeMap;
 
@@ -31,8 +33,7 @@ use super::{
     syncer::Syncer,
 };
 use crate::{
-    log::LogError,
-    paxos::{self, SharedLog},
+    paxos,
     replica::{ReadId, Replica, ReplicaError},
     trace::Tracer,
 };
@@ -231,72 +232,6 @@ impl Driver {
         let leads = self.replica.is_leading() && !self.replica.turns_away();
         self.leading.send_if_modified(|leading| std::mem::replace(leading, leads) != leads);
         Ok(())
-    }
-
-    /// Lets another thread make the log durable, and does what can be done meanwhile. The outer error is
-    /// that of the core.
-    async fn sync_beside(
-        &mut self,
-        log: &SharedLog,
-        inputs: &mut Inputs,
-    ) -> Result<Result<(), LogError>, ReplicaError> {
-        let syncing = match paxos::begin_sync(log) {
-            Ok(Some(syncing)) => syncing,
-            Ok(None) => return Ok(Ok(())),
-            Err(error) => return Ok(Err(error)),
-        };
-        let mut done = self.syncer.begin(syncing);
-        self.work();
-        let mut arrived = Vec::new();
-        let mut more = true;
-        loop {
-            let room = TURN_INPUTS.saturating_sub(self.later.len());
-            tokio::select! {
-                biased;
-                synced = &mut done => {
-                    let synced = synced.expect("the thread that makes the log durable does not panic");
-                    return Ok(paxos::end_sync(log, synced));
-                }
-                count = inputs.recv_many(&mut arrived, room), if more && room > 0 => {
-                    more = count > 0;
-                    self.take_meanwhile(&mut arrived)?;
-                }
-            }
-        }
-    }
-
-    /// Takes what a leader can take while its log is made durable; the rest waits for the next turn, in
-    /// its order.
-    fn take_meanwhile(&mut self, arrived: &mut Vec<Input>) -> Result<(), ReplicaError> {
-        let mut taken = 0;
-        for input in arrived.drain(..) {
-            if self.is_taken_meanwhile(&input)? {
-                taken += 1;
-            } else {
-                self.later.push(input);
-            }
-        }
-        if taken > 0 {
-            self.inputs += taken;
-            self.work();
-        }
-        Ok(())
-    }
-
-    fn is_taken_meanwhile(&mut self, input: &Input) -> Result<bool, ReplicaError> {
-        let Input::Peer { peer, connection, body } = input else { return Ok(false) };
-        let current = self.links.get(peer).is_some_and(|link| link.connection == *connection);
-        // Nothing of a peer overtakes what came from it or about it.
-        let overtakes = self.later.iter().any(|other| match other {
-            Input::Client(..) | Input::Tick => false,
-            Input::Peer { peer: other, .. } => other == peer,
-            _ => true,
-        });
-        if overtakes || !current {
-            return Ok(false);
-        }
-        let links = &mut self.links;
-        self.replica.handle_meanwhile(*peer, body, &mut |peer, frame| send(links, peer, &frame))
     }
 
     fn work(&mut self) {
