@@ -92,6 +92,8 @@ pub(super) struct Driver {
     slice: u32,
     /// Inputs for the next turn, which came while the log was made durable.
     later: Vec<Input>,
+    /// Room for those that come then, empty between two syncs.
+    arrived: Vec<Input>,
     /// How often the replica had stood still by the end of the last turn.
     standstills: u64,
     /// Whether it had diverged by then.
@@ -141,6 +143,7 @@ impl Driver {
             failed: BTreeMap::new(),
             slice,
             later: Vec::new(),
+            arrived: Vec::new(),
             standstills: 0,
             diverged: false,
             turns: 0,

@@ -28,22 +28,24 @@ impl Driver {
         };
         let mut done = self.syncer.begin(syncing);
         self.work();
-        let mut arrived = Vec::new();
+        let mut arrived = std::mem::take(&mut self.arrived);
         let mut more = true;
-        loop {
+        let ended = loop {
             let room = TURN_INPUTS.saturating_sub(self.later.len());
             tokio::select! {
                 biased;
                 synced = &mut done => {
                     let synced = synced.expect("the thread that makes the log durable does not panic");
-                    return Ok(paxos::end_sync(log, synced));
+                    break paxos::end_sync(log, synced);
                 }
                 count = inputs.recv_many(&mut arrived, room), if more && room > 0 => {
                     more = count > 0;
                     self.take_meanwhile(&mut arrived)?;
                 }
             }
-        }
+        };
+        self.arrived = arrived;
+        Ok(ended)
     }
 
     /// Takes what a leader can take while its log is made durable; the rest waits for the next turn, in
