@@ -84,19 +84,19 @@ const LOWER: &[u8] = b"abcdefghijklmnopqrstuvwxyz";
 const UPPER: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ";
 const DIGITS: &[u8] = b"0123456789";
 
-const CLASS: Grammar = Grammar {
+static CLASS: Grammar = Grammar {
     kind: NameKind::Class,
     limit: CLASS_NAME_MAX,
     first: table([LOWER, UPPER]),
     rest: table([LOWER, UPPER, DIGITS, b"_"]),
 };
-const METHOD: Grammar = Grammar {
+static METHOD: Grammar = Grammar {
     kind: NameKind::Method,
     limit: METHOD_NAME_MAX,
     first: table([LOWER, b"_"]),
     rest: table([LOWER, b"_", DIGITS]),
 };
-const OBJECT: Grammar = Grammar {
+static OBJECT: Grammar = Grammar {
     kind: NameKind::Object,
     limit: OBJECT_NAME_MAX,
     first: table([LOWER, UPPER, DIGITS, b"-_.~:@+=,"]),
@@ -168,8 +168,7 @@ macro_rules! name {
             /// # Errors
             /// [`NameError`] when the text does not satisfy it.
             pub fn new(text: &str) -> Result<Self, NameError> {
-                static GRAMMAR: Grammar = $grammar;
-                GRAMMAR.check(text)?;
+                $grammar.check(text)?;
                 Ok(Self(SmolStr::new(text)))
             }
 
