@@ -57,6 +57,8 @@ planted_bugs! {
     JournalSkipsCall,
     /// Journals have another answer than the body got.
     JournalForgetsAnswer,
+    /// A body that is rebuilt has the memory of the limit at that moment.
+    MemoryOfTheMoment,
     /// Snapshots lack one of the invocations that wait.
     SnapshotMissesWaiter,
     /// The last request of a session runs again when it comes again.

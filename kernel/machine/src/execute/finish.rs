@@ -109,6 +109,7 @@ impl<E: Engine> Machine<E> {
     ) -> (Segment, Turn) {
         invocation.frame.method = method;
         invocation.frame.arguments = arguments;
+        invocation.frame.memory = self.world.state.limits().memory_bytes;
         invocation.frame.journal = Journal::default();
         invocation.running.method = None;
         let mut next = Segment {

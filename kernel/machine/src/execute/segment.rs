@@ -173,7 +173,8 @@ impl<E: Engine> Machine<E> {
         }
     }
 
-    /// Starts the body of a frame.
+    /// Starts the body of a frame. The engine gets nothing that is not in the frame, so that the
+    /// body runs alike whenever it is started again.
     pub(crate) fn start_body(
         &mut self,
         invocation: &Invocation,
@@ -185,7 +186,11 @@ impl<E: Engine> Machine<E> {
             code: frame.code,
             method: &frame.method,
             arguments: &frame.arguments,
-            memory: self.world.state.limits().memory_bytes,
+            memory: if self.world.planted.has(PlantedBug::MemoryOfTheMoment) {
+                self.world.state.limits().memory_bytes
+            } else {
+                frame.memory
+            },
         };
         self.engine.start(activation, entry, fuel)
     }

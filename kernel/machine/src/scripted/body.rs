@@ -18,17 +18,19 @@ pub(super) struct Body {
     source: Arc<Source>,
     line: usize,
     variables: BTreeMap<String, String>,
+    /// Bytes that it may still grow by, and its limit.
+    memory: (u64, u64),
 }
 
 impl Body {
-    pub(super) fn new(source: Arc<Source>, line: usize, arguments: &[u8]) -> Self {
+    pub(super) fn new(source: Arc<Source>, line: usize, arguments: &[u8], memory: u64) -> Self {
         let arguments = String::from_utf8_lossy(arguments).into_owned();
         let mut variables = BTreeMap::new();
         for (place, word) in arguments.split(' ').enumerate() {
             variables.insert(place.to_string(), word.to_owned());
         }
         variables.insert(String::new(), arguments);
-        Self { source, line, variables }
+        Self { source, line, variables, memory: (memory, memory) }
     }
 
     /// Runs up to the next host call or the end.
@@ -91,6 +93,11 @@ impl Body {
                 }
             }
             ("burn", _) => {}
+            ("grow", [_, bytes]) => {
+                let (left, limit) = self.memory;
+                let left = left.checked_sub(number(bytes).unwrap_or(0));
+                self.memory.0 = left.ok_or(Trap::OutOfMemory(limit))?;
+            }
             ("panic", _) => return Err(Trap::Panicked(text(words, 1))),
             _ => return Ok(false),
         }

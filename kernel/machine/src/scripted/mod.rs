@@ -13,7 +13,7 @@
 //!   V free
 //!   return $item
 //! ```
-//! Each line costs one unit of fuel, `burn N` costs N. `instruction.rs` lists all of them.
+//! Each line costs one unit of fuel, `burn N` costs N, and `grow N` takes N bytes of memory. `instruction.rs` lists all of them.
 //! Invariants: as of any [`Engine`]; everything is text.
 //! Not here: speed for its own sake, and anything that a production server runs.
 
@@ -105,7 +105,8 @@ impl Engine for ScriptedEngine {
 
     fn start(&mut self, id: ActivationId, entry: Entry<'_>, fuel: u64) -> Turn {
         let source = self.sources.get(&entry.code).expect("only compiled code is started");
-        let body = Body::new(source.clone(), method(source, entry.method), entry.arguments);
+        let line = method(source, entry.method);
+        let body = Body::new(source.clone(), line, entry.arguments, entry.memory);
         self.step(id, body, fuel)
     }
 

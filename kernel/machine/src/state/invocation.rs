@@ -62,6 +62,9 @@ pub(crate) struct Frame {
     pub(crate) method: MethodName,
     #[serde(with = "serde_bytes")]
     pub(crate) arguments: Vec<u8>,
+    /// Memory of its instance, bytes: the limit when the frame began. A change of the limit counts
+    /// for frames to come, so that a live body and a rebuilt one run under the same.
+    pub(crate) memory: u64,
     pub(crate) journal: Journal,
 }
 
@@ -148,7 +151,8 @@ impl Invocation {
             Kind::Invocation,
             &(
                 (self.id, self.origin, self.session, &self.principal, self.detached, self.deadline),
-                (&frame.object, frame.incarnation, frame.code, &frame.method, &frame.arguments),
+                (&frame.object, frame.incarnation, frame.code, &frame.method),
+                (&frame.arguments, frame.memory),
                 (frame.journal.digest(), &self.permits, &self.status, self.cancelled, self.started),
             ),
         )

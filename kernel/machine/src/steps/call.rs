@@ -180,6 +180,7 @@ impl<E: Engine> Machine<E> {
             object: name.clone(),
             method,
             arguments: call.arguments,
+            memory: state.limits().memory_bytes,
             journal: Journal::default(),
         };
         Invocation {

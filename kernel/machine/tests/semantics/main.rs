@@ -11,6 +11,7 @@ mod deadlock;
 mod divergence;
 mod examples;
 mod faults;
+mod frames;
 mod images;
 mod lab;
 mod limits;
