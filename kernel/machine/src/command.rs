@@ -159,6 +159,14 @@ pub enum Command {
     },
 }
 
+impl Command {
+    /// Bytes of its encoding, in an entry and in a message between replicas.
+    #[must_use]
+    pub fn encoded_bytes(&self) -> usize {
+        encoding::length(self)
+    }
+}
+
 /// Where a request stands among those of its session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place {

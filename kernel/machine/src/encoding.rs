@@ -43,6 +43,22 @@ pub(crate) fn encode_into(value: &impl Serialize, target: &mut Vec<u8>) {
     write(value, Appending(target));
 }
 
+/// Bytes of the encoding of a value.
+pub(crate) fn length(value: &impl Serialize) -> usize {
+    let mut counting = Counting(0);
+    write(value, &mut counting);
+    counting.0
+}
+
+struct Counting(usize);
+
+impl Writer for &mut Counting {
+    fn write(&mut self, bytes: &[u8]) -> Result<(), EncodeError> {
+        self.0 += bytes.len();
+        Ok(())
+    }
+}
+
 /// Gives the encoding of a value to `sink`, in pieces of any size. Stops at its first error.
 pub(crate) fn encode_to<E>(
     value: &impl Serialize,

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::float_arithmetic, clippy::disallowed_types, clippy::disallowed_methods)]
 
+mod aside;
 mod check;
 mod checkpoint;
 mod class;
@@ -32,6 +33,7 @@ mod state;
 mod statistics;
 mod steps;
 mod sum;
+mod trial;
 mod world;
 
 pub use crate::{
@@ -64,6 +66,6 @@ pub use crate::{
         SemaphoreView, SessionView, TimerView, VersionView,
     },
     statistics::Statistics,
-    steps::Trial,
     sum::Sum,
+    trial::{Trial, TrialReport},
 };

@@ -11,7 +11,8 @@
 //! `run` works in slices, so that a step that wakes a million callers holds up nobody's heartbeat.
 //! The agenda is what is left of a command that ends many invocations at once.
 //! Invariants: between steps agenda, ready list and undo log are empty, so that no command ever
-//! meets a permit in flight; effects leave when their step is over; alarms go off in batches only;
+//! meets a permit in flight; effects leave when their step is over; alarms go off in batches only,
+//! and in each as many as its share of fuel allows, so that they never keep commands out;
 //! reads and images are taken between entries only.
 //! Not here: what commands do (`steps/`), how bodies run (`execute/`).
 
@@ -26,15 +27,18 @@ use crate::{
     execute::Live,
     image::Snapshot,
     limits::Limits,
-    names::{SessionId, Step, Time},
+    names::{AlarmId, SessionId, Step, Time},
     overrides::Override,
     planted::PlantedBug,
-    state::State,
+    state::{Alarm, State},
     statistics::Statistics,
     steps::Task,
     sum::Sum,
     world::World,
 };
+
+/// Fuel that an alarm is charged with besides what its handler uses up.
+const ALARM_FUEL: u64 = 10_000;
 
 /// Settings of one replica's machine. Results do not depend on them.
 #[derive(Clone, Copy, Debug)]
@@ -70,6 +74,12 @@ pub struct Machine<E> {
     pub(crate) live: Live,
     /// Room for the journal of the next call: of most calls it is used again and again.
     pub(crate) journal_room: Vec<u8>,
+    /// Fuel that bodies have spent since it was made, replays included.
+    pub(crate) spent: u64,
+    /// Fuel that bodies have spent in the current batch, replays excluded: equal on all replicas.
+    pub(crate) metered: u64,
+    /// Alarms that went off in the current batch.
+    alarms: u64,
     /// Numbers drawn in the current step.
     pub(crate) draws: u64,
     /// Code that must be compiled before anything goes on.
@@ -134,6 +144,9 @@ impl<E: Engine> Machine<E> {
             statistics: Statistics::default(),
             live: Live::default(),
             journal_room: Vec::new(),
+            spent: 0,
+            metered: 0,
+            alarms: 0,
             draws: 0,
             paused: VecDeque::new(),
             inbox: VecDeque::new(),
@@ -244,9 +257,10 @@ impl<E: Engine> Machine<E> {
         } else if self.step_open {
             self.end_step();
         } else if self.alarms_open {
-            match self.world.take_due() {
+            match self.next_alarm() {
                 None => self.alarms_open = false,
                 Some((id, alarm)) => {
+                    self.alarms += 1;
                     self.begin_step();
                     self.alarm_step(id, alarm);
                 }
@@ -263,6 +277,13 @@ impl<E: Engine> Machine<E> {
             self.begin_entry(entry);
         }
         true
+    }
+
+    /// The next alarm of the current batch, while those before have left fuel for it.
+    fn next_alarm(&mut self) -> Option<(AlarmId, Alarm)> {
+        let spent = self.metered.saturating_add(self.alarms * ALARM_FUEL);
+        let goes_on = spent < self.world.state.limits().alarm_fuel;
+        goes_on.then(|| self.world.take_due())?
     }
 
     fn begin_entry(&mut self, entry: LogEntry) {
@@ -300,6 +321,7 @@ impl<E: Engine> Machine<E> {
             if planted.has(PlantedBug::TimeBackwards) { Time(0) } else { state.now.after(1) };
         state.now = batch.stamp.max(least);
         self.alarms_open = true;
+        (self.metered, self.alarms) = (0, 0);
         self.statistics.batches += 1;
         self.commands = batch.commands.into();
     }
@@ -358,7 +380,7 @@ impl<E: Engine> Machine<E> {
         self.is_between_steps() && !self.alarms_open && self.commands.is_empty()
     }
 
-    fn is_between_steps(&self) -> bool {
+    pub(crate) fn is_between_steps(&self) -> bool {
         !self.step_open
             && self.agenda.is_empty()
             && self.world.ready.is_empty()

@@ -253,6 +253,11 @@ impl ObjectName {
     pub fn new(class: &str, name: &str) -> Result<Self, NameError> {
         Ok(Self { class: ClassName::new(class)?, name: LocalName::new(name)? })
     }
+
+    /// What lies before all objects of a class: for ranges, since no object has an empty name.
+    pub(crate) fn before_all(class: &ClassName) -> Self {
+        Self { class: class.clone(), name: LocalName(SmolStr::default()) }
+    }
 }
 
 impl fmt::Display for ObjectName {

@@ -146,7 +146,7 @@ pub enum CallError {
         blocked: u64,
     },
     /// The new code has another layout and nothing that brings objects to it.
-    #[error("the new code of class {class} has another layout of state and no `migrate`")]
+    #[error("the new code of class {class} has no `migrate` from the layouts that objects have")]
     MigrateMissing {
         /// The class.
         class: ClassName,

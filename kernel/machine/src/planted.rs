@@ -59,6 +59,8 @@ planted_bugs! {
     JournalForgetsAnswer,
     /// A body that is rebuilt has the memory of the limit at that moment.
     MemoryOfTheMoment,
+    /// What a trial has changed stays.
+    TrialStays,
     /// Snapshots lack one of the invocations that wait.
     SnapshotMissesWaiter,
     /// The last request of a session runs again when it comes again.
@@ -81,6 +83,10 @@ planted_bugs! {
     ReadWithoutMajority,
     /// A leader counts the silence while it did not lead.
     StalledLeaderExpires,
+    /// What came due before a leader began to lead is taken for what a batch takes along.
+    DueBeforeReign,
+    /// Ranges of an acknowledgement count for no bytes, and entries that are too large are dropped.
+    RangesWeighNothing,
     /// The log is compacted beyond the snapshots.
     TrimTooFar,
     /// Entries are applied before they are decided.

@@ -208,7 +208,8 @@ impl<E> Machine<E> {
         let state = &self.world.state;
         let class = state.classes.get(name)?;
         let objects = state.objects.keys().filter(|object| object.class == *name).count();
-        let pinned = class.older.iter().map(|version| version.code).chain([class.code]);
+        let older = class.older.iter().map(|version| version.code);
+        let pinned = older.filter(|code| *code != class.code).chain([class.code]);
         Some(ClassView {
             name: name.clone(),
             code: class.code,

@@ -4,6 +4,7 @@
 //! blocks or draws is a trap. Which states are recent enough is for the server to decide.
 
 use crate::{
+    aside::Aside,
     class::MethodKind,
     command::Read,
     engine::{End, Engine},
@@ -82,17 +83,12 @@ impl<E: Engine> Machine<E> {
         if !self.world.state.classes[&call.object.class].interface.transient {
             return Err(CallError::ObjectUnknown);
         }
-        // A transient object that is not there is as `init` leaves it: it is read as that, in a
-        // state that is forgotten again.
-        let before = (self.world.state.clone(), self.draws);
-        let outcome = self
-            .find_or_create(&call.object, &caller, callable.code)
-            .and_then(|()| self.read_object(caller, call, fuel, reply_bytes));
-        self.world.commit();
-        self.world.staged.clear();
-        self.world.touched.clear();
-        (self.world.state, self.draws) = before;
-        outcome
+        // A transient object that is not there is as `init` leaves it: it is read as that, on a copy.
+        let mut copy = Aside::of(self);
+        self.aside(&mut copy, |machine| {
+            machine.find_or_create(&call.object, &caller, callable.code)?;
+            machine.read_object(caller, call, fuel, reply_bytes)
+        })
     }
 
     fn read_object(&mut self, caller: Caller, call: Call, fuel: u64, reply_bytes: u64) -> Outcome {

@@ -31,6 +31,7 @@ use super::{
     spans::Spans,
     standard::StandardClasses,
     syncer::Syncer,
+    trial::Trials,
 };
 use crate::{
     paxos,
@@ -87,6 +88,8 @@ pub(super) struct Driver {
     next_read: u64,
     /// Standard classes that clients need; none where such classes run natively.
     standard: Option<StandardClasses>,
+    /// Replacements that operators have tried.
+    pub(super) trials: Trials,
     /// Code that could not be compiled here, and when that was known, monotonic nanoseconds.
     pub(super) failed: BTreeMap<CodeHash, u64>,
     slice: u32,
@@ -140,6 +143,7 @@ impl Driver {
             waiting: BTreeMap::new(),
             questions: Questions::default(),
             next_read: 1,
+            trials: Trials::default(),
             failed: BTreeMap::new(),
             slice,
             later: Vec::new(),
@@ -165,7 +169,8 @@ impl Driver {
         let mut taken = Vec::with_capacity(TURN_INPUTS);
         loop {
             taken.append(&mut self.later);
-            if progress == Progress::More || !taken.is_empty() {
+            let works = progress == Progress::More || self.has_trial_work();
+            if works || !taken.is_empty() {
                 while taken.len() < TURN_INPUTS
                     && let Ok(input) = inputs.try_recv()
                 {
@@ -207,6 +212,7 @@ impl Driver {
         // What the kernel did may let the core order or send more.
         self.finish_turn(false, inputs).await?;
         self.mind_standstill();
+        self.go_on_with_trials();
         self.router.flush();
         Ok(Some(progress))
     }
@@ -336,6 +342,7 @@ impl Driver {
 
     fn client_gone(&mut self, connection: ConnectionId) {
         self.router.disconnect(connection);
+        self.trials.forget_of(connection);
         let gone: Vec<_> = self
             .waiting
             .iter()

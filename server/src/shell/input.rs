@@ -70,11 +70,11 @@ pub(super) enum CompileReason {
     /// A client of this replica puts it: it goes into the log if it compiles.
     BeforeOrdering { connection: ConnectionId, command: Box<Command> },
     /// An operator asks how replacing a class by it would go.
-    Trial(Trial),
+    Trial(TrialRequest),
 }
 
 /// A replacement that is tried on a copy of the state.
-pub(super) struct Trial {
+pub(super) struct TrialRequest {
     pub(super) connection: ConnectionId,
     pub(super) correlation: u64,
     pub(super) class: ClassName,

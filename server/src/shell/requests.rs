@@ -205,7 +205,7 @@ impl Driver {
             CompileReason::BeforeOrdering { connection, command } => {
                 self.order_compiled(connection, *command, failure);
             }
-            CompileReason::Trial(trial) => self.end_trial(trial, failure),
+            CompileReason::Trial(trial) => self.trial_compiled(trial, failure),
         }
     }
 

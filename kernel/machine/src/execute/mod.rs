@@ -33,6 +33,11 @@ impl Live {
         ActivationId(self.next)
     }
 
+    /// Goes on with ids that another has not given.
+    pub(crate) fn follow(&mut self, other: &Self) {
+        self.next = self.next.max(other.next);
+    }
+
     pub(crate) fn insert(&mut self, invocation: InvocationId, activation: ActivationId) {
         self.by_age.insert(activation, invocation);
         let twice = self.by_invocation.insert(invocation, activation);

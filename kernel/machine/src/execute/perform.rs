@@ -219,7 +219,9 @@ impl<E: Engine> Machine<E> {
         let object = &invocation.frame.object;
         self.world.check_waiter(object, &ask.semaphore)?;
         let ticket = self.world.join_queue(object, &ask.semaphore, invocation.id);
+        let earliest = self.world.due_after(0);
         let timeout = until.map(|until| {
+            let until = until.max(earliest);
             self.world.make_alarm(object, until, AlarmAction::WaitTimeout(invocation.id))
         });
         Ok(Blocked {

@@ -34,11 +34,12 @@ impl<E: Engine> Machine<E> {
         let mut turn = self.start_body(invocation, activation, REPLAY_FUEL);
         self.statistics.rebuilt += 1;
         loop {
-            let Turn::Call(call, _) = turn else {
+            let Turn::Call(call, left) = turn else {
                 panic!(
                     "invocation {id} ended in its replay: {turn:?}; its code is not deterministic"
                 );
             };
+            self.spent += REPLAY_FUEL - left.min(REPLAY_FUEL);
             let Some((recorded, answer)) = journal.next() else {
                 assert_eq!(
                     checksum(&call),

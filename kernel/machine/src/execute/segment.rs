@@ -95,7 +95,7 @@ impl<E: Engine> Machine<E> {
                         self.engine.resume(segment.activation, &answer, left)
                     }
                     Ok(Performed::Block(blocked)) => {
-                        invocation.running.fuel += segment.fuel - left.min(segment.fuel);
+                        self.charge(&mut invocation, &segment, left);
                         return self.suspend(invocation, &segment, blocked);
                     }
                     Err(trap) => {
@@ -104,7 +104,7 @@ impl<E: Engine> Machine<E> {
                     }
                 },
                 Turn::End(end, left) => {
-                    invocation.running.fuel += segment.fuel - left.min(segment.fuel);
+                    self.charge(&mut invocation, &segment, left);
                     match self.finish(&mut invocation, &segment, end) {
                         None => return,
                         Some((next, first)) => {
@@ -115,6 +115,14 @@ impl<E: Engine> Machine<E> {
                 }
             };
         }
+    }
+
+    /// Counts the fuel that a segment has used up.
+    fn charge(&mut self, invocation: &mut Invocation, segment: &Segment, left: u64) {
+        let used = segment.fuel - left.min(segment.fuel);
+        invocation.running.fuel += used;
+        self.spent += used;
+        self.metered += used;
     }
 
     /// Performs a host call and records it.

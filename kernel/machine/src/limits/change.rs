@@ -89,6 +89,8 @@ limits! {
     "waiters_per_object": waiters_per_object, 1, 100 * MILLION;
     "permits_per_object": permits_per_object, 1, 100 * MILLION;
     "alarms_per_object": alarms_per_object, 1, 100 * MILLION;
+    "least_delay": least_delay, 1, 1_000 * MILLION;
+    "alarm_fuel": alarm_fuel, 10_000, 10_000 * MILLION;
     "faults_per_object": faults_per_object, 1, 1_000;
     "events_per_session": events_per_session, 1, 100_000;
     "event_bytes": event_bytes, 16, MIB;

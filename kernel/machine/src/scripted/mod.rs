@@ -54,6 +54,14 @@ impl ScriptedEngine {
         EngineIdentity { description: "scripts, version 1".into(), hash: [1; 32] }
     }
 
+    /// The interface of a script.
+    ///
+    /// # Errors
+    /// Says what is wrong with the script.
+    pub fn interface_of(script: &str) -> Result<ClassInterface, ModuleError> {
+        Source::parse(script.as_bytes()).map(|source| source.interface)
+    }
+
     /// Makes a module ready to run.
     ///
     /// # Errors

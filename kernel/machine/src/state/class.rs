@@ -67,13 +67,29 @@ impl Class {
     }
 
     /// Takes other code, and gives what it had.
-    pub(crate) fn become_version(&mut self, version: Version) -> Version {
+    fn become_version(&mut self, version: Version) -> Version {
         let Version { code, module, interface } = version;
         Version {
             code: std::mem::replace(&mut self.code, code),
             module: std::mem::replace(&mut self.module, module),
             interface: std::mem::replace(&mut self.interface, interface),
         }
+    }
+
+    /// Takes other code. What it had is older code from now on, once: code that was there before
+    /// keeps its place, which is that of the layout that objects passed.
+    pub(crate) fn replace_code(&mut self, version: Version) {
+        let old = self.become_version(version);
+        if self.older.iter().all(|older| older.code != old.code) {
+            self.older.push(old);
+        }
+    }
+
+    /// Older code that an object with the code at this place passes before it has the class's code:
+    /// what came after it, up to where the class's code was before, if it comes back.
+    pub(crate) fn passed_from(&self, place: usize) -> impl Iterator<Item = &Version> {
+        let newer = &self.older[place + 1..];
+        newer.iter().take_while(|version| version.code != self.code)
     }
 
     /// The code that replicas compile.

@@ -78,7 +78,7 @@ impl<E: Engine> Machine<E> {
     }
 
     /// Takes a blocked invocation from its queue, to clean up next.
-    pub(super) fn leave_for_cleanup(&mut self, id: InvocationId, reason: CancelReason) {
+    pub(crate) fn leave_for_cleanup(&mut self, id: InvocationId, reason: CancelReason) {
         self.leave(id, WakeUp::Cancelled);
         let mut invocation = self.world.take_invocation(id).expect("it was just put there");
         invocation.cancelled = Some(reason);

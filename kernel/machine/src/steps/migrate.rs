@@ -8,12 +8,15 @@
 //! the object as it was.
 //! Not here: which code a class has (`replace.rs`).
 
+use std::ops::Bound::{Excluded, Unbounded};
+
 use crate::{
+    aside::Aside,
     class::MethodKind,
     code::CodeHash,
     engine::{End, Engine},
     machine::Machine,
-    names::{MethodName, ObjectName},
+    names::{ClassName, MethodName, ObjectName},
     outcome::{CallError, Forbidden, Trap},
     state::{Class, Version},
     steps::{Call, Caller},
@@ -79,15 +82,22 @@ impl<E: Engine> Machine<E> {
         self.world.commit();
     }
 
-    /// Whether an object can be brought up to date, tried on a state that is forgotten again.
+    /// Whether an object can be brought up to date, tried on a copy of the state.
     pub(crate) fn try_migration(&mut self, name: &ObjectName) -> Result<(), CallError> {
-        let before = (self.world.state.clone(), self.draws);
-        let result = self.bring_up_to_date(name, &Caller::scheduler());
-        self.world.commit();
-        self.world.staged.clear();
-        self.world.touched.clear();
-        (self.world.state, self.draws) = before;
-        result
+        let mut copy = Aside::of(self);
+        self.aside(&mut copy, |machine| machine.bring_up_to_date(name, &Caller::scheduler()))
+    }
+
+    /// The next object of a class, by name.
+    pub(crate) fn object_after(
+        &self,
+        class: &ClassName,
+        last: Option<&ObjectName>,
+    ) -> Option<ObjectName> {
+        let first = ObjectName::before_all(class);
+        let range = (Excluded(last.unwrap_or(&first)), Unbounded);
+        let found = self.world.state.objects.range::<_, ObjectName>(range).next();
+        found.map(|(name, _)| name.clone()).filter(|name| name.class == *class)
     }
 }
 
@@ -96,7 +106,7 @@ fn stages(class: &Class, from: CodeHash) -> Vec<Stage> {
     let place = class.older.iter().position(|version| version.code == from);
     let place = place.expect("a class keeps the code of its objects");
     let mut layout = class.older[place].interface.layout;
-    let newer: Vec<_> = class.older[place + 1..].iter().map(Newer::of).collect();
+    let newer: Vec<_> = class.passed_from(place).map(Newer::of).collect();
     let newer: Vec<_> = newer.into_iter().chain([Newer::current(class)]).collect();
     let mut stages = Vec::new();
     for run in newer.chunk_by(|one, next| one.layout == next.layout) {

@@ -15,7 +15,6 @@ mod session;
 mod vote;
 
 pub(crate) use self::call::{Call, Caller};
-pub use self::replace::Trial;
 use crate::{
     command::{Command, Place},
     effect::{Effect, SessionEnd},

@@ -154,10 +154,14 @@ impl<E: Engine> Machine<E> {
     ) -> End {
         loop {
             turn = match turn {
-                Turn::End(end, _) => return end,
+                Turn::End(end, left) => {
+                    self.spent += segment.fuel - left.min(segment.fuel);
+                    return end;
+                }
                 Turn::Call(call, left) => match self.answer_unblocking(invocation, segment, call) {
                     Ok(answer) => self.engine.resume(segment.activation, &answer, left),
                     Err(trap) => {
+                        self.spent += segment.fuel - left.min(segment.fuel);
                         self.engine.discard(segment.activation);
                         return End::Trapped(trap);
                     }

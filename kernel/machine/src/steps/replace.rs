@@ -4,7 +4,8 @@
 //! invocations run the new code; blocked ones go on in theirs, and so does whatever they continue
 //! with. Objects come up to date one by one (`migrate.rs`).
 //! Invariants: while the layout changes nothing of the class is blocked; a timer or watch that was
-//! set finds a handler of the same signature; code that an object or an invocation needs is kept.
+//! set finds a handler of the same signature; code that an object or an invocation needs is kept;
+//! code that comes back meets no object of a layout that came after it.
 //! Source: section 4.8 of the design; the GESMAS paper replaces no classes.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,22 +23,6 @@ use crate::{
     steps::Task,
 };
 
-/// How a replacement went on a copy of the state.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Trial {
-    /// Objects that were brought up to date.
-    pub migrated: u64,
-    /// Objects whose `migrate` failed, and how; at most [`Trial::FAILURES_MAX`].
-    pub failures: Vec<(ObjectName, String)>,
-    /// Whether there are objects that were not tried.
-    pub more: bool,
-}
-
-impl Trial {
-    /// Failures that are told.
-    pub const FAILURES_MAX: usize = 100;
-}
-
 impl<E: Engine> Machine<E> {
     /// Begins to replace the code of a class that is ready, with code that is not its own.
     pub(super) fn replace_class(
@@ -47,7 +32,8 @@ impl<E: Engine> Machine<E> {
         version: Version,
         replace: Replace,
     ) {
-        if let Err(error) = self.check_replacement(&name, &version.interface, replace) {
+        let Version { code, interface, .. } = &version;
+        if let Err(error) = self.check_replacement(&name, *code, interface, replace) {
             return self.world.reply(place.session, place.number, Err(error));
         }
         let code = version.code;
@@ -63,9 +49,10 @@ impl<E: Engine> Machine<E> {
     }
 
     /// Whether the code of a class may be replaced as things are.
-    fn check_replacement(
+    pub(crate) fn check_replacement(
         &self,
         name: &ClassName,
+        code: CodeHash,
         new: &ClassInterface,
         replace: Replace,
     ) -> Result<(), CallError> {
@@ -78,7 +65,7 @@ impl<E: Engine> Machine<E> {
             return Ok(());
         }
         let objects = state.objects.keys().any(|object| object.class == *name);
-        if objects && new.migrate().is_none() {
+        if objects && (new.migrate().is_none() || has_objects_newer_than(state, name, code)) {
             return Err(CallError::MigrateMissing { class: name.clone() });
         }
         let blocked = blocked_in(state, name).count() as u64;
@@ -92,14 +79,14 @@ impl<E: Engine> Machine<E> {
     pub(super) fn replacement_compiled(&mut self, name: &ClassName) {
         let class = &self.world.state.classes[name];
         let next = class.next.as_ref().expect("it is the one that was compiled");
-        let (interface, replace) = (next.version.interface.clone(), next.replace);
+        let (code, interface) = (next.version.code, next.version.interface.clone());
+        let replace = next.replace;
         let layout_changes = interface.layout != class.interface.layout;
-        if let Err(error) = self.check_replacement(name, &interface, replace) {
+        if let Err(error) = self.check_replacement(name, code, &interface, replace) {
             return self.give_up_replacement(name, &error);
         }
         if layout_changes && replace.cancel_pinned {
-            let blocked: Vec<_> = blocked_in(&self.world.state, name).collect();
-            for invocation in blocked {
+            for invocation in self.blocked_in(name) {
                 self.leave_for_cleanup(invocation, CancelReason::Operator);
                 self.agenda.push_back(Task::CleanUp(invocation));
             }
@@ -118,19 +105,15 @@ impl<E: Engine> Machine<E> {
     pub(super) fn replace_now(&mut self, name: &ClassName) {
         let next = self.world.state.classes[name].next.as_ref();
         let next = next.expect("nothing takes it away within its step");
-        let (interface, replace) = (next.version.interface.clone(), next.replace);
+        let (code, interface) = (next.version.code, next.version.interface.clone());
         // Clean-ups may have set timers.
-        if let Err(error) = self.check_replacement(name, &interface, replace) {
+        if let Err(error) = self.check_replacement(name, code, &interface, next.replace) {
             return self.give_up_replacement(name, &error);
         }
         let class = self.world.state.classes.get_mut(name).expect("it was just looked at");
         let next = class.next.take().expect("it was just looked at");
         let Replacement { version, puts, .. } = *next;
-        let code = version.code;
-        // Code that comes back is no longer an older one.
-        class.older.retain(|older| older.code != code);
-        let old = class.become_version(version);
-        class.older.push(old);
+        class.replace_code(version);
         self.world.state.forget_needless_versions(name);
         if !self.engine.is_compiled(code) {
             self.paused.push_back(code);
@@ -157,50 +140,9 @@ impl<E: Engine> Machine<E> {
         self.world.reply(place.session, place.number, outcome);
     }
 
-    /// Tries a replacement on a copy of the state: whether it would be refused, and how the `migrate`
-    /// of each object would end, for at most so many. The engine must have the code.
-    ///
-    /// # Errors
-    /// Why it would be refused.
-    ///
-    /// # Panics
-    /// When the class is not there, or an entry is half applied.
-    pub fn try_replacement(
-        &mut self,
-        name: &ClassName,
-        code: CodeHash,
-        interface: &ClassInterface,
-        replace: Replace,
-        most: usize,
-    ) -> Result<Trial, CallError> {
-        assert!(self.is_between_entries(), "a trial sees whole entries");
-        self.check_replacement(name, interface, replace)?;
-        let before = (self.world.state.clone(), self.draws);
-        let class = self.world.state.classes.get_mut(name).expect("the caller has seen it");
-        let module = std::sync::Arc::from([]);
-        class.older.retain(|older| older.code != code);
-        let old = class.become_version(Version { code, module, interface: interface.clone() });
-        class.older.push(old);
-        let objects = before.0.objects.keys().filter(|object| object.class == *name);
-        let objects: Vec<_> = objects.take(most + 1).cloned().collect();
-        let mut trial = Trial { migrated: 0, failures: Vec::new(), more: objects.len() > most };
-        for object in objects.into_iter().take(most) {
-            let savepoint = self.world.savepoint();
-            match self.bring_up_to_date(&object, &super::Caller::scheduler()) {
-                Ok(()) => trial.migrated += 1,
-                Err(error) => {
-                    self.world.undo_to(savepoint);
-                    if trial.failures.len() < Trial::FAILURES_MAX {
-                        trial.failures.push((object, error.to_string()));
-                    }
-                }
-            }
-            self.world.commit();
-        }
-        self.world.staged.clear();
-        self.world.touched.clear();
-        (self.world.state, self.draws) = before;
-        Ok(trial)
+    /// Blocked invocations on objects of a class, oldest first.
+    pub(crate) fn blocked_in(&self, name: &ClassName) -> Vec<InvocationId> {
+        blocked_in(&self.world.state, name).collect()
     }
 }
 
@@ -210,6 +152,19 @@ fn blocked_in(state: &State, name: &ClassName) -> impl Iterator<Item = Invocatio
         invocation.frame.object.class == *name && matches!(invocation.status, Status::Blocked(_))
     });
     of_class.map(|(id, _)| *id)
+}
+
+/// Whether objects have a layout that came after code of an older layout, so that its `migrate` was
+/// not written for them.
+fn has_objects_newer_than(state: &State, name: &ClassName, code: CodeHash) -> bool {
+    let class = &state.classes[name];
+    let Some(place) = class.older.iter().position(|older| older.code == code) else {
+        return false;
+    };
+    let newer: BTreeSet<_> = class.older[place + 1..].iter().map(|older| older.code).collect();
+    state.objects.iter().any(|(object, state)| {
+        object.class == *name && (state.code == class.code || newer.contains(&state.code))
+    })
 }
 
 /// A timer or watch whose handler is not in the new code as it is in the current one.
@@ -257,10 +212,13 @@ impl State {
         let invocations = invocations.filter(|invocation| invocation.frame.object.class == *name);
         let running: BTreeSet<_> = invocations.map(|invocation| invocation.frame.code).collect();
         let class = self.classes.get_mut(name).expect("the caller has it");
-        let mut passed = false;
-        class.older.retain(|version| {
-            passed |= of_objects.contains(&version.code);
-            passed || running.contains(&version.code)
-        });
+        let mut needed = running;
+        for (place, version) in class.older.iter().enumerate() {
+            if of_objects.contains(&version.code) && version.code != class.code {
+                needed.extend(class.passed_from(place).map(|passed| passed.code));
+                needed.insert(version.code);
+            }
+        }
+        class.older.retain(|version| needed.contains(&version.code));
     }
 }

@@ -14,10 +14,12 @@ use crate::{
 };
 
 impl World {
-    /// The time at which something that is to happen in `nanoseconds` is due: later than now, so
-    /// that it goes off in a batch with a later stamp.
+    /// The time at which something that is to happen in `nanoseconds` is due: later than now by the
+    /// least delay, so that it goes off in a batch with a later stamp, and not in each.
     pub(crate) fn due_after(&self, nanoseconds: u64) -> Time {
-        self.state.now.after(nanoseconds.max(1))
+        let least = self.state.limits().least_delay;
+        assert!(least > 0, "an alarm is due later than now");
+        self.state.now.after(nanoseconds.max(least))
     }
 
     /// Makes the end of a timed wait; what it belongs to has been counted already.

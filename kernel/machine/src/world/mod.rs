@@ -56,6 +56,11 @@ impl World {
         }
     }
 
+    /// A copy between two steps, when nothing but the state is worth copying.
+    pub(crate) fn copy(&self) -> Self {
+        Self { planted: self.planted, ..Self::new(self.state.clone()) }
+    }
+
     /// Puts a blocked or ready invocation where others can find it. One that is ready has no
     /// record: between steps nobody is.
     pub(crate) fn put_invocation(&mut self, mut invocation: Invocation) {

@@ -4,6 +4,7 @@
 //! open ann                                ann is a session
 //! ann calls Queue/jobs consume            a request, in a batch of its own
 //! +50 tick                                an empty batch, 50 nanoseconds later
+//! try Door@3                              a replacement, on a copy
 //! ann cancels 1; bob calls Lock/l take    two commands in one batch
 //! ```
 //! Every batch goes to four machines: one that keeps all bodies and runs in the smallest slices,
@@ -15,10 +16,10 @@
 use std::{collections::BTreeMap, fmt::Write as _};
 
 use gesmas_machine::{
-    Acknowledged, AlarmId, Ballot, Batch, CallError, ClassName, CodeHash, Command, Effect, Genesis,
-    InvocationId, Limits, LogEntry, Machine, MethodName, ObjectName, OnBehalf, Outcome, Override,
-    Place, Progress, Read, Replace, Request, RequestBody, STATE_MACHINE_VERSION, SessionEnd,
-    SessionId, Settings, Time, scripted::ScriptedEngine,
+    Acknowledged, AlarmId, Ballot, Batch, CallError, ClassName, CodeHash, Command, Effect,
+    Engine as _, Genesis, InvocationId, Limits, LogEntry, Machine, MethodName, ObjectName,
+    OnBehalf, Outcome, Override, Place, Progress, Read, Replace, Request, RequestBody,
+    STATE_MACHINE_VERSION, SessionEnd, SessionId, Settings, Time, scripted::ScriptedEngine,
 };
 
 pub(crate) type Scripted = Machine<ScriptedEngine>;
@@ -49,7 +50,8 @@ impl Lab {
     }
 
     pub(crate) fn with_limits(classes: &[&str], change: impl FnOnce(&mut Limits)) -> Self {
-        let mut limits = Limits::default();
+        // Its clocks count single nanoseconds.
+        let mut limits = Limits { least_delay: 1, ..Limits::default() };
         change(&mut limits);
         let mut lab = Self::empty(classes, genesis(limits));
         lab.play("open root");
@@ -121,6 +123,9 @@ impl Lab {
     fn line(&mut self, line: &str) {
         if let Some(read) = line.strip_prefix("read ") {
             return self.read(read);
+        }
+        if let Some(version) = line.strip_prefix("try ") {
+            return self.try_replacement(version);
         }
         let (advance, line) = match line.strip_prefix('+').and_then(|rest| rest.split_once(' ')) {
             Some((time, rest)) => (time.parse().expect("a time"), rest),
@@ -224,6 +229,59 @@ impl Lab {
             Err(refusal) => format!("refused: {refusal}"),
         };
         writeln!(self.trace, "  {text}").expect("a string takes text");
+    }
+
+    /// Tries to replace a class on all machines: `Door@3 cancelling within 1000` for what a replacement
+    /// with `cancelling` would do, for so much fuel. Says what a trial reports.
+    fn try_replacement(&mut self, line: &str) {
+        let words: Vec<_> = line.split(' ').collect();
+        let module = self.classes[words[0]].as_bytes();
+        let class = words[0].split('@').next().expect("a text has a first part");
+        let name = ClassName::new(class).expect("a class");
+        let replace = Replace { cancel_pinned: words.contains(&"cancelling") };
+        let fuel = words.iter().position(|word| *word == "within");
+        let fuel = fuel.map_or(1 << 40, |at| words[at + 1].parse().expect("fuel"));
+        let mut reports = Vec::new();
+        for replica in &mut self.replicas {
+            let machine = &mut replica.machine;
+            let rules = STATE_MACHINE_VERSION;
+            let interface =
+                machine.engine().inspect(class, module, rules, &machine.limits().module);
+            let interface = interface.expect("the classes of a test are scripts");
+            let seen = |machine: &Scripted| {
+                (machine.encode_image(), machine.state_hash(), machine.statistics())
+            };
+            let before = seen(machine);
+            let live = machine.engine().activations();
+            let code = CodeHash::of(module);
+            let begun = machine.begin_trial(&name, code, &interface, replace, fuel);
+            let report = begun.and_then(|mut trial| {
+                loop {
+                    // Other machines work in other slices.
+                    let slice = u64::from(replica.slice);
+                    if let Some(report) = machine.go_on_with_trial(&mut trial, slice) {
+                        break report;
+                    }
+                    assert!(machine.is_idle(), "between two slices all is as it was");
+                }
+            });
+            assert!(before == seen(machine), "a trial leaves no trace");
+            assert_eq!(machine.engine().activations(), live, "and no body");
+            assert!(machine.poll_effect().is_none(), "and has no effect");
+            machine.check_state().expect("the state is sound");
+            reports.push(match report {
+                Err(error) => format!("would be refused: {error}"),
+                Ok(report) => {
+                    let failures: Vec<_> = report.failures.iter().collect();
+                    let more = if report.more { ", and there are more" } else { "" };
+                    format!("tried: {} migrated, failed: {failures:?}{more}", report.migrated)
+                }
+            });
+        }
+        if fuel == 1 << 40 {
+            assert!(reports.iter().all(|report| *report == reports[0]), "{reports:#?}");
+        }
+        writeln!(self.trace, "  {}", reports[0]).expect("a string takes text");
     }
 
     /// What a line orders; none for what was lost on its way.
