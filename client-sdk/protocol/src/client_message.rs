@@ -14,12 +14,18 @@ use crate::{
 /// Opens the connection.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hello {
-    /// Versions that the client speaks. The frame that carries this message has the first version.
+    /// Versions that the client speaks, at most [`Hello::VERSIONS_MAX`]. The frame that carries this message has the first version.
+    #[serde(deserialize_with = "crate::encoding::bounded::<{ Hello::VERSIONS_MAX }, _, _>")]
     pub versions: Vec<u16>,
     /// Who the client is.
     pub token: Option<String>,
     /// Name and version of the client's software, for logs.
     pub client: String,
+}
+
+impl Hello {
+    /// Versions that one greeting lists. A greeting with more does not decode.
+    pub const VERSIONS_MAX: usize = 64;
 }
 
 /// Opens a session.

@@ -4,12 +4,17 @@
 //! of n bytes allocates O(n), also when the lengths in it lie.
 //! Deliberately absent: any hash of an encoding; what is hashed is hashed from bytes as received.
 
+use std::{fmt, marker::PhantomData};
+
 use bincode::{
     config::{self, Config},
     enc::write::Writer,
     error::{DecodeError, EncodeError},
 };
-use serde::{Serialize, de::DeserializeOwned};
+use serde::{
+    Deserialize, Deserializer, Serialize,
+    de::{DeserializeOwned, Error as _, SeqAccess, Visitor},
+};
 
 use crate::{BODY_MAX, frame::FrameError};
 
@@ -49,6 +54,36 @@ pub(crate) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, FrameError> {
     } else {
         Err(FrameError::TooLarge { length: length as u64, limit: BODY_MAX.into() })
     }
+}
+
+/// Decodes a list of at most `MOST` elements, and refuses a longer one before it takes its elements.
+pub(crate) fn bounded<'de, const MOST: usize, T, D>(decoder: D) -> Result<Vec<T>, D::Error>
+where
+    T: Deserialize<'de>,
+    D: Deserializer<'de>,
+{
+    struct Bounded<const MOST: usize, T>(PhantomData<T>);
+
+    impl<'de, const MOST: usize, T: Deserialize<'de>> Visitor<'de> for Bounded<MOST, T> {
+        type Value = Vec<T>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            write!(f, "a list of at most {MOST}")
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<T>, A::Error> {
+            let mut elements = Vec::new();
+            while let Some(element) = list.next_element()? {
+                if elements.len() == MOST {
+                    return Err(A::Error::custom(format_args!("a list has more than {MOST}")));
+                }
+                elements.push(element);
+            }
+            Ok(elements)
+        }
+    }
+
+    decoder.deserialize_seq(Bounded::<MOST, T>(PhantomData))
 }
 
 fn decode<T: DeserializeOwned>(bytes: &[u8], rules: impl Config) -> Result<T, FrameError> {

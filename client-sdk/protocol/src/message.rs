@@ -144,8 +144,15 @@ pub struct Position {
 /// Replies and events that the client has and the server may forget.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Acknowledged {
-    /// Numbers of requests whose replies arrived: ranges with both ends, rising, apart.
+    /// Numbers of requests whose replies arrived: ranges with both ends, rising, apart; at most
+    /// [`Acknowledged::RANGES_MAX`] in a message.
+    #[serde(deserialize_with = "crate::encoding::bounded::<{ Acknowledged::RANGES_MAX }, _, _>")]
     pub replies: Vec<(u64, u64)>,
     /// Number of the last event that was consumed, with all before it; 0 for none.
     pub events: u64,
+}
+
+impl Acknowledged {
+    /// Ranges that one message carries. A message with more does not decode.
+    pub const RANGES_MAX: usize = 1_024;
 }

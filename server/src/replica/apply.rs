@@ -127,7 +127,7 @@ impl<E: Engine> Replica<E> {
             LogEntry::Genesis(_) => {}
             LogEntry::LeaderStart { ballot, .. } => self.counting = self.counting.max(*ballot),
             LogEntry::Batch(batch) if batch.ballot == self.counting => {
-                self.outstanding.applied(&batch.commands);
+                self.note_applied(&batch.commands);
             }
             LogEntry::Batch(_) => {}
         }

@@ -57,11 +57,6 @@ impl LeaderClock {
         self.last_stamp = stamp;
         Time(stamp)
     }
-
-    /// Stamp of the last batch.
-    pub(super) fn last_stamp(&self) -> Time {
-        Time(self.last_stamp)
-    }
 }
 
 /// What a replica knows of the time of others.

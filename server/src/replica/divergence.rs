@@ -143,7 +143,7 @@ impl<E: Engine> Replica<E> {
         let replica = self.node.config().replica;
         match *effect {
             Effect::Checkpoint { step, hash } => {
-                self.outstanding.add(Command::Vote { replica, step, hash });
+                self.outstanding.add(Command::Vote { replica, step, hash }.into());
             }
             Effect::Agreed { step, hash } => {
                 let own = self.machine.hash_after(step);

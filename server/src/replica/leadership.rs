@@ -15,17 +15,20 @@ use std::collections::VecDeque;
 use gesmas_machine::{Ballot, Batch, Command, Engine, LogEntry, PlantedBug, Time};
 
 use super::{
-    FORWARD_BYTES, Replica, ReplicaError,
+    FORWARD_BYTES, FORWARD_COMMANDS, Replica, ReplicaError, ReplicaSettings,
     clock::{HeardClocks, LeaderClock},
-    outstanding::command_bytes,
+    outstanding::Weighed,
     peer::PeerMessage,
-    queue::Queue,
+    queue::{Most, Queue},
     reads,
 };
 use crate::paxos::AppendError;
 
 /// Bytes of entries that are appended and not decided, about.
 const IN_FLIGHT_BYTES: usize = 8 << 20;
+
+/// Decided entries that are not applied and beyond which a leader orders nothing.
+const UNAPPLIED: u64 = 64;
 
 /// How far this replica is with leading.
 #[derive(Debug, Default)]
@@ -49,6 +52,15 @@ pub(super) struct Leadership {
     /// Entries that were appended and not decided, with their bytes.
     undecided: VecDeque<(u64, usize)>,
     undecided_bytes: usize,
+    /// Stamp of the last batch that this leader has put into the log.
+    last_ordered: Option<Time>,
+}
+
+impl ReplicaSettings {
+    /// What a leader holds for its next batches.
+    fn most_queued(&self) -> Most {
+        Most { commands: self.queue, bytes: self.queue_bytes }
+    }
 }
 
 impl Leadership {
@@ -60,7 +72,7 @@ impl Leadership {
 impl<E: Engine> Replica<E> {
     pub(super) fn handle_peer_message(&mut self, from: u64, message: PeerMessage) {
         match message {
-            PeerMessage::Forward(commands) => self.queue_forwarded(commands),
+            PeerMessage::Forward(commands) => self.queue_forwarded(from, commands),
             PeerMessage::Alive(sessions) => {
                 if self.is_leading() {
                     self.liveness.report(&sessions, self.now.monotonic);
@@ -110,14 +122,34 @@ impl<E: Engine> Replica<E> {
         }
     }
 
+    /// A command with the bytes of its encoding.
+    pub(super) fn weigh(&self, command: Command) -> Weighed {
+        let weighed = Weighed::from(command);
+        match weighed.command {
+            Command::Acknowledge { .. } if self.has_planted(PlantedBug::RangesWeighNothing) => {
+                Weighed { bytes: 0, ..weighed }
+            }
+            _ => weighed,
+        }
+    }
+
     /// A follower drops what is forwarded to it by mistake; the sender sends it again when it knows
     /// the leader. A replica that is about to lead keeps it.
-    fn queue_forwarded(&mut self, commands: Vec<Command>) {
+    fn queue_forwarded(&mut self, from: u64, commands: Vec<Command>) {
         let own = self.node.config().replica;
         if self.node.leader().is_some_and(|leader| leader.replica != own) {
             return;
         }
-        self.leadership.queue.extend_within(commands, self.settings.queue);
+        let most = self.settings.command_bytes();
+        let weighed: Vec<_> = commands.into_iter().map(|command| self.weigh(command)).collect();
+        let weighed = weighed.into_iter().filter(|weighed| {
+            let fits = weighed.bytes <= most;
+            if !fits {
+                tracing::error!(peer = from, weighed.bytes, "a command too large was forwarded");
+            }
+            fits
+        });
+        self.leadership.queue.extend_within(weighed, self.settings.most_queued());
     }
 
     /// Notices a change of leader.
@@ -155,6 +187,7 @@ impl<E: Engine> Replica<E> {
         self.leadership.queue.clear();
         self.leadership.undecided.clear();
         self.leadership.undecided_bytes = 0;
+        self.leadership.last_ordered = None;
         self.read_points.clear();
     }
 
@@ -163,18 +196,22 @@ impl<E: Engine> Replica<E> {
         let Some((leader, _)) = self.followed else {
             return;
         };
+        let patience = self.settings.resend_after;
         if leader == self.node.config().replica {
-            if self.leadership.queue.room(self.settings.queue) > 0 {
-                let own = self.outstanding.take_unsent(self.now.monotonic, usize::MAX);
+            if let Some(room) = self.leadership.queue.room(self.settings.most_queued()) {
+                let room = (room.commands, room.bytes);
+                let own = self.outstanding.take_unsent(self.now.monotonic, patience, room);
                 self.leadership.queue.extend(own);
             }
             return;
         }
         loop {
-            let commands = self.outstanding.take_unsent(self.now.monotonic, FORWARD_BYTES);
+            let most = (FORWARD_COMMANDS, FORWARD_BYTES);
+            let commands = self.outstanding.take_unsent(self.now.monotonic, patience, most);
             if commands.is_empty() {
                 return;
             }
+            let commands = commands.into_iter().map(|weighed| weighed.command).collect();
             self.outgoing.push((leader, PeerMessage::Forward(commands)));
         }
     }
@@ -270,6 +307,9 @@ impl<E: Engine> Replica<E> {
         let start = self.leadership.clocks.start(last_stamp, 1, self.now);
         let time = start.expect("a clock starts when nobody else has to be heard");
         self.leadership.role = Role::Leading(ballot, LeaderClock::start(time, self.now));
+        if self.has_planted(PlantedBug::DueBeforeReign) {
+            self.leadership.last_ordered = Some(time);
+        }
     }
 
     /// Orders batches of what waits, and an empty one when an alarm is due.
@@ -279,11 +319,15 @@ impl<E: Engine> Replica<E> {
             let Role::Leading(ballot, clock) = &mut self.leadership.role else {
                 return Ok(());
             };
-            let mut batch = Batch { ballot: *ballot, stamp: clock.stamp(self.now), commands };
+            let stamp = clock.stamp(self.now);
+            let mut batch = Batch { ballot: *ballot, stamp, commands };
             if self.node.config().planted.has(PlantedBug::TimeBackwards) {
                 batch.stamp = Time(self.now.wall);
             }
-            if !self.append(&LogEntry::Batch(batch))? {
+            let entry = LogEntry::Batch(batch);
+            if self.append(&entry)? {
+                self.note_ordered(stamp, &entry);
+            } else {
                 // The commands are lost here and come again: whoever has them as outstanding
                 // forwards them after a while, and ends of sessions are ordered again.
                 self.liveness.order_ends_again();
@@ -302,35 +346,63 @@ impl<E: Engine> Replica<E> {
             *undecided_bytes -= bytes;
         }
         let in_flight = self.node.accepted_index() - decided;
-        in_flight < self.settings.in_flight && *undecided_bytes < IN_FLIGHT_BYTES
+        let waits = *undecided_bytes < IN_FLIGHT_BYTES;
+        // What is ordered faster than it is applied would only wait, and take its place from what
+        // comes later and is more urgent.
+        let unapplied = decided.saturating_sub(self.applied) + self.machine.backlog() as u64;
+        in_flight < self.settings.in_flight && waits && unapplied < UNAPPLIED
     }
 
+    /// Whether there are commands to order, or an alarm is due for which no batch is on its way.
     fn has_work(&mut self) -> bool {
         let due = self.machine.next_due();
+        let all_applied = self.machine.is_idle();
         let Role::Leading(_, clock) = &mut self.leadership.role else {
             return false;
         };
+        // A batch that was ordered and is not applied takes alarms along up to its stamp. Once it is
+        // applied, what it has left is due like any other.
+        let counts = self.node.config().planted.has(PlantedBug::DueBeforeReign);
+        let on_its_way = self
+            .leadership
+            .last_ordered
+            .filter(|stamp| *stamp > self.machine.now() || !all_applied || counts);
         let is_due = due.is_some_and(|due| {
-            // A batch with a later stamp is on its way already.
-            due > clock.last_stamp() && due <= clock.read(self.now)
+            on_its_way.is_none_or(|stamp| due > stamp) && due <= clock.read(self.now)
         });
         is_due || !self.leadership.queue.is_empty()
+    }
+
+    /// A batch of this leader is in the log.
+    fn note_ordered(&mut self, stamp: Time, entry: &LogEntry) {
+        self.leadership.last_ordered = Some(stamp);
+        if let LogEntry::Batch(batch) = entry {
+            self.leadership.queue.note_ordered(&batch.commands);
+        }
+    }
+
+    /// Commands of a batch that counts are handed to the machine.
+    pub(super) fn note_applied(&mut self, commands: &[Command]) {
+        self.outstanding.applied(commands);
+        self.leadership.queue.applied(commands);
     }
 
     fn next_commands(&mut self) -> Vec<Command> {
         let mut commands = Vec::new();
         let mut bytes = 0;
-        while commands.len() < self.settings.batch_commands && bytes < self.settings.batch_bytes {
-            let Some(command) = self.leadership.queue.pop() else {
-                break;
-            };
+        while commands.len() < self.settings.batch_commands
+            && let Some(next) = self.leadership.queue.next_bytes()
+            && (commands.is_empty() || bytes + next <= self.settings.batch_bytes)
+        {
+            let Weighed { command, bytes: own } =
+                self.leadership.queue.pop().expect("it was just weighed");
             if let Command::ExpireSession { session } = command
                 && !self.liveness.is_ending(session)
             {
                 // Its client was heard of while the end waited here.
                 continue;
             }
-            bytes += command_bytes(&command);
+            bytes += own;
             commands.push(command);
         }
         commands
@@ -340,6 +412,12 @@ impl<E: Engine> Replica<E> {
     fn append(&mut self, entry: &LogEntry) -> Result<bool, ReplicaError> {
         let bytes = entry.encode();
         let length = bytes.len();
+        if length > self.settings.entry_bytes {
+            // Commands were weighed before, each by its encoding.
+            let planted = self.has_planted(PlantedBug::RangesWeighNothing);
+            assert!(planted, "an entry of {length} bytes was made, which the log does not take");
+            return Ok(false);
+        }
         match self.node.append(bytes.into()) {
             Ok(index) => {
                 self.leadership.undecided.push_back((index, length));
@@ -360,6 +438,14 @@ impl<E: Engine> Replica<E> {
             Role::Leading(_, clock) => Some(clock.read(self.now)),
             Role::Following | Role::Elected(_) | Role::Starting(_) => None,
         }
+    }
+
+    /// How long something has been due that has not gone off, by this leader's time, nanoseconds; 0 if
+    /// nothing is, or another replica leads.
+    pub fn overdue(&mut self) -> u64 {
+        let due = self.machine.next_due();
+        let late = self.leader_time().zip(due).map(|(now, due)| now.0.saturating_sub(due.0));
+        late.unwrap_or(0)
     }
 
     /// Tells the leader which clients were heard of. A replica that follows itself and does not lead
@@ -390,7 +476,7 @@ impl<E: Engine> Replica<E> {
             return;
         }
         let expired = self.liveness.expired(self.machine.sessions(), self.now.monotonic);
-        let ends = expired.into_iter().map(|session| Command::ExpireSession { session });
+        let ends = expired.into_iter().map(|session| Command::ExpireSession { session }.into());
         self.leadership.queue.extend(ends);
     }
 }

@@ -67,15 +67,22 @@ use crate::{
 pub struct ReplicaSettings {
     /// Commands and reads of own clients that wait; more are turned away as busy.
     pub outstanding: usize,
+    /// Bytes of commands of own clients that wait; with more, commands are turned away as busy.
+    pub outstanding_bytes: usize,
     /// Commands that a leader holds for its next batches; more are dropped and come again.
     pub queue: usize,
+    /// Bytes of them; with more, commands are dropped and come again.
+    pub queue_bytes: usize,
     /// Commands in a batch.
     pub batch_commands: usize,
-    /// Bytes in a batch, about.
+    /// Bytes in a batch, unless one command has more.
     pub batch_bytes: usize,
+    /// Bytes of an entry of the log, at most [`paxos::MAX_ENTRY_BYTES`]. No command is larger.
+    pub entry_bytes: usize,
     /// Entries that are appended and not decided.
     pub in_flight: u64,
-    /// After this long without being seen in the log a command is forwarded again, nanoseconds.
+    /// After this long without being seen in the log a command is forwarded again, nanoseconds, and
+    /// after ever longer times.
     pub resend_after: u64,
     /// Bytes of log after which a snapshot is taken.
     pub snapshot_bytes: u64,
@@ -85,6 +92,14 @@ pub struct ReplicaSettings {
     pub disk: u128,
     /// What the group is, should this replica be its first leader.
     pub genesis: gesmas_machine::Genesis,
+}
+
+impl ReplicaSettings {
+    /// Bytes of the largest command: an entry holds it in a batch of its own.
+    #[must_use]
+    pub const fn command_bytes(&self) -> usize {
+        self.entry_bytes - BATCH_HEAD_BYTES
+    }
 }
 
 /// Something the core puts out besides frames for peers.
@@ -119,6 +134,25 @@ pub enum Output {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("too many requests wait to be ordered")]
 pub struct Busy;
+
+/// Why a command is not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotTaken {
+    /// Not now.
+    #[error(transparent)]
+    Busy(#[from] Busy),
+    /// Never: no entry of the log has room for it.
+    #[error("the request has {bytes} bytes, and the log takes {most} at once")]
+    TooLarge {
+        /// Bytes of its encoding.
+        bytes: usize,
+        /// Bytes of the largest that is taken.
+        most: usize,
+    },
+}
+
+/// More than a batch has besides its commands: what it is, ballot, stamp and number of commands.
+const BATCH_HEAD_BYTES: usize = 128;
 
 /// Why a replica must stop.
 #[derive(Debug, thiserror::Error)]
@@ -160,8 +194,11 @@ pub enum ReplicaError {
     },
 }
 
-/// Bytes of commands forwarded in one message, about.
+/// Bytes of commands forwarded in one message, unless one has more.
 const FORWARD_BYTES: usize = 4 << 20;
+
+/// Commands forwarded in one message: decoded, small ones are larger than their encodings.
+const FORWARD_COMMANDS: usize = 10_000;
 
 /// A replica. See the file's head.
 pub struct Replica<E> {
@@ -206,6 +243,8 @@ impl<E: Engine> Replica<E> {
         held: Held,
         now: Moment,
     ) -> Result<Self, ReplicaError> {
+        assert!(settings.entry_bytes <= paxos::MAX_ENTRY_BYTES, "an entry fits into a frame");
+        assert!(settings.batch_bytes <= settings.command_bytes(), "a batch fits into an entry");
         let admission = Admission::read(&log, node.config(), settings.disk)?;
         if let Some(newest) = held.newest.filter(|newest| *newest > node.decided_index()) {
             // It was durable before the log could say so.
@@ -275,7 +314,7 @@ impl<E: Engine> Replica<E> {
             self.liveness.tick(self.now.monotonic, self.majority(), undecided);
         }
         let before = self.now.monotonic.saturating_sub(self.settings.resend_after);
-        self.outstanding.resend_older(before);
+        self.outstanding.resend_late(self.now.monotonic);
         self.local_reads.ask_again(before);
         self.report_liveness();
         self.snapshot_tick();
@@ -357,19 +396,35 @@ impl<E: Engine> Replica<E> {
 
     /// Takes a command of an own client or of this replica itself.
     ///
+    /// An acknowledgement for a session that is not there is dropped: the client has nothing to
+    /// acknowledge, or says it again.
+    ///
     /// # Errors
-    /// [`Busy`] when too many wait.
-    pub fn handle_command(&mut self, command: Command) -> Result<(), Busy> {
-        if self.turns_away() || self.outstanding.len() >= self.settings.outstanding {
-            return Err(Busy);
+    /// [`NotTaken`] when too many wait, or the command is too large for the log.
+    pub fn handle_command(&mut self, command: Command) -> Result<(), NotTaken> {
+        let full = self.outstanding.len() >= self.settings.outstanding
+            || self.outstanding.bytes() >= self.settings.outstanding_bytes;
+        if self.turns_away() || full {
+            return Err(Busy.into());
         }
-        match &command {
+        let weighed = self.weigh(command);
+        let (bytes, most) = (weighed.bytes, self.settings.command_bytes());
+        if bytes > most {
+            return Err(NotTaken::TooLarge { bytes, most });
+        }
+        let command = &weighed.command;
+        if let Command::Acknowledge { session, .. } = command
+            && self.machine.last_admitted(*session).is_none()
+        {
+            return Ok(());
+        }
+        match command {
             Command::Request(request) => self.liveness.hear(request.place.session),
             Command::Cancel { place, .. } => self.liveness.hear(place.session),
             Command::Acknowledge { session, .. } => self.liveness.hear(*session),
             _ => {}
         }
-        self.outstanding.add(command);
+        self.outstanding.add(weighed);
         Ok(())
     }
 
@@ -410,7 +465,7 @@ impl<E: Engine> Replica<E> {
     /// no more reports than classes.
     pub fn handle_compiled(&mut self, code: CodeHash, failure: Option<String>) {
         let replica = self.node.config().replica;
-        self.outstanding.add(Command::Compiled { replica, code, failure });
+        self.outstanding.add(Command::Compiled { replica, code, failure }.into());
     }
 
     /// The next output.

@@ -1,27 +1,38 @@
 //! What a leader orders next: commands of its own clients and those that followers forward.
 //!
-//! Whoever has a command forwards it again while it waits, so the same one may come many times. It
-//! waits once here. Otherwise, whenever the queue takes longer than a follower's patience, copies
-//! come faster than they leave, and the log fills with them while new work starves.
+//! A replica forwards a command again while it waits, so the same one may come many times. It waits
+//! once here, and is not taken again while it is in the log and not applied. Otherwise, whenever the
+//! queue takes longer than a follower's patience, copies come faster than they leave, and the log
+//! fills with them while new work starves.
 //! Invariants: at most one command of a key; a command keeps its place when it comes again, so that
-//! everything gets its turn.
-//! Not here: copies that come while the first is on its way to be decided, which the machine makes
-//! harmless.
+//! everything gets its turn; bounded in number and bytes, ends of sessions apart, of which there are no
+//! more than sessions.
+//! Not here: copies of what an earlier leader ordered, which the machine makes harmless.
 
-use std::collections::{BTreeMap, VecDeque, btree_map::Entry};
+use std::collections::{BTreeMap, BTreeSet, VecDeque, btree_map::Entry};
 
 use gesmas_machine::Command;
 
-use super::outstanding::{Key, key};
+use super::outstanding::{Key, Weighed, key};
 
 /// See the file's head.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
-    commands: VecDeque<Command>,
+    commands: VecDeque<Weighed>,
+    bytes: usize,
     /// Number of the first command, counted from the first ever.
     first: u64,
     /// Numbers of the commands that wait.
     numbers: BTreeMap<Key, u64>,
+    /// Commands that were ordered from here and are not applied.
+    ordered: BTreeSet<Key>,
+}
+
+/// How much a queue holds at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Most {
+    pub(super) commands: usize,
+    pub(super) bytes: usize,
 }
 
 impl Queue {
@@ -30,56 +41,90 @@ impl Queue {
         self.commands.is_empty()
     }
 
-    /// How many more fit when there may be so many.
-    pub(super) fn room(&self, most: usize) -> usize {
-        most.saturating_sub(self.commands.len())
+    /// How many more fit, and how many bytes; none when either is used up. The last may be larger
+    /// than its room.
+    pub(super) fn room(&self, most: Most) -> Option<Most> {
+        let commands = most.commands.saturating_sub(self.commands.len());
+        let bytes = most.bytes.saturating_sub(self.bytes);
+        (commands > 0 && bytes > 0).then_some(Most { commands, bytes })
     }
 
     /// Adds commands. One that waits already stays where it is, and a newer acknowledgement takes
     /// the older one's place.
-    pub(super) fn extend(&mut self, commands: impl IntoIterator<Item = Command>) {
-        self.extend_within(commands, usize::MAX);
+    pub(super) fn extend(&mut self, commands: impl IntoIterator<Item = Weighed>) {
+        self.extend_within(commands, Most { commands: usize::MAX, bytes: usize::MAX });
     }
 
-    /// The same, as far as there may be so many; the rest is dropped and will come again.
+    /// The same, as far as there is room; the rest is dropped and will come again.
     pub(super) fn extend_within(
         &mut self,
-        commands: impl IntoIterator<Item = Command>,
-        most: usize,
+        commands: impl IntoIterator<Item = Weighed>,
+        most: Most,
     ) {
-        for command in commands {
+        for weighed in commands {
             let room = self.room(most);
-            match self.numbers.entry(key(&command)) {
+            let key = key(&weighed.command);
+            if self.ordered.contains(&key) {
+                continue;
+            }
+            match self.numbers.entry(key) {
                 Entry::Occupied(there) => {
-                    if matches!(command, Command::Acknowledge { .. }) {
+                    if matches!(key, Key::Acknowledge(_)) {
                         let number = there.get() - self.first;
                         let at = usize::try_from(number).expect("it is in memory");
-                        self.commands[at] = command;
+                        self.bytes = self.bytes - self.commands[at].bytes + weighed.bytes;
+                        self.commands[at] = weighed;
                     }
                 }
-                Entry::Vacant(place) if room > 0 => {
+                Entry::Vacant(place) if room.is_some() => {
                     place.insert(self.first + self.commands.len() as u64);
-                    self.commands.push_back(command);
+                    self.bytes += weighed.bytes;
+                    self.commands.push_back(weighed);
                 }
                 Entry::Vacant(_) => {}
             }
         }
     }
 
-    /// Takes the next command.
-    pub(super) fn pop(&mut self) -> Option<Command> {
-        let command = self.commands.pop_front()?;
-        self.first += 1;
-        let number = self.numbers.remove(&key(&command));
-        assert_eq!(number, Some(self.first - 1), "a command is known by its number");
-        Some(command)
+    /// Bytes of the next command.
+    pub(super) fn next_bytes(&self) -> Option<usize> {
+        self.commands.front().map(|weighed| weighed.bytes)
     }
 
-    /// Drops everything.
+    /// Takes the next command.
+    pub(super) fn pop(&mut self) -> Option<Weighed> {
+        let weighed = self.commands.pop_front()?;
+        self.first += 1;
+        self.bytes -= weighed.bytes;
+        let number = self.numbers.remove(&key(&weighed.command));
+        assert_eq!(number, Some(self.first - 1), "a command is known by its number");
+        Some(weighed)
+    }
+
+    /// Commands that were taken are in the log now. An acknowledgement may be followed by a newer one
+    /// under the same key.
+    pub(super) fn note_ordered(&mut self, commands: &[Command]) {
+        let keys = commands.iter().map(key).filter(|key| !matches!(key, Key::Acknowledge(_)));
+        self.ordered.extend(keys);
+    }
+
+    /// Commands of a batch that counts are being applied.
+    pub(super) fn applied(&mut self, commands: &[Command]) {
+        if self.ordered.is_empty() {
+            return;
+        }
+        for command in commands {
+            self.ordered.remove(&key(command));
+        }
+    }
+
+    /// Drops everything: another one leads.
     pub(super) fn clear(&mut self) {
         self.first += self.commands.len() as u64;
+        self.bytes = 0;
         self.commands.clear();
         self.numbers.clear();
+        self.ordered.clear();
     }
 }
 
@@ -89,13 +134,17 @@ mod tests {
 
     use super::*;
 
-    fn open(nonce: u128) -> Command {
-        Command::OpenSession { nonce, principal: "p".into(), timeout: 1 }
+    fn open(nonce: u128) -> Weighed {
+        Command::OpenSession { nonce, principal: "p".into(), timeout: 1 }.into()
     }
 
-    fn acknowledge(events: u64) -> Command {
+    fn acknowledge(events: u64) -> Weighed {
         let acknowledged = Acknowledged { events, ..Acknowledged::default() };
-        Command::Acknowledge { session: SessionId(1), acknowledged }
+        Command::Acknowledge { session: SessionId(1), acknowledged }.into()
+    }
+
+    fn take_all(queue: &mut Queue) -> Vec<Weighed> {
+        std::iter::from_fn(|| queue.pop()).collect()
     }
 
     #[test]
@@ -104,8 +153,7 @@ mod tests {
         queue.extend([open(1), open(2)]);
         assert_eq!(queue.pop(), Some(open(1)));
         queue.extend([open(3), open(2), open(3), open(1)]);
-        let rest: Vec<_> = std::iter::from_fn(|| queue.pop()).collect();
-        assert_eq!(rest, [open(2), open(3), open(1)]);
+        assert_eq!(take_all(&mut queue), [open(2), open(3), open(1)]);
         queue.extend([open(2)]);
         queue.clear();
         queue.extend([open(2)]);
@@ -116,9 +164,29 @@ mod tests {
     #[test]
     fn a_full_queue_drops_what_is_new_and_only_that() {
         let mut queue = Queue::default();
-        queue.extend_within([open(1), acknowledge(1), open(2)], 2);
-        queue.extend_within([open(3), acknowledge(7)], 2);
-        let all: Vec<_> = std::iter::from_fn(|| queue.pop()).collect();
-        assert_eq!(all, [open(1), acknowledge(7)]);
+        let two = Most { commands: 2, bytes: usize::MAX };
+        queue.extend_within([open(1), acknowledge(1), open(2)], two);
+        queue.extend_within([open(3), acknowledge(7)], two);
+        assert_eq!(take_all(&mut queue), [open(1), acknowledge(7)]);
+        let bytes = Most { commands: 9, bytes: open(1).bytes + 1 };
+        queue.extend_within([open(1), open(2), open(3)], bytes);
+        assert_eq!(take_all(&mut queue), [open(1), open(2)], "one may be larger than the room");
+        assert_eq!(queue.bytes, 0);
+    }
+
+    #[test]
+    fn what_is_in_the_log_is_not_taken_again_until_it_is_applied() {
+        let mut queue = Queue::default();
+        let commands = [open(1).command, acknowledge(3).command];
+        queue.note_ordered(&commands);
+        queue.extend([open(1), acknowledge(4), open(2)]);
+        assert_eq!(take_all(&mut queue), [acknowledge(4), open(2)]);
+        queue.applied(&commands);
+        queue.extend([open(1)]);
+        assert_eq!(take_all(&mut queue), [open(1)]);
+        queue.note_ordered(&commands);
+        queue.clear();
+        queue.extend([open(1)]);
+        assert_eq!(take_all(&mut queue), [open(1)], "in another reign it may have been lost");
     }
 }

@@ -169,8 +169,12 @@ pub struct QueueConfig {
     pub inputs: usize,
     /// Requests of this replica's clients that are not in the log yet.
     pub outstanding: usize,
+    /// Bytes of them, MiB.
+    pub outstanding_mib: usize,
     /// Commands that a leader holds for its next batches.
     pub leader: usize,
+    /// Bytes of them, MiB.
+    pub leader_mib: usize,
     /// What waits to be written to one client, KiB; a client that reads slower is cut off.
     pub client_output_kib: usize,
     /// What waits to be written to one peer, MiB; a peer that reads slower is connected to anew.
@@ -240,7 +244,9 @@ impl Default for QueueConfig {
         Self {
             inputs: 4_096,
             outstanding: 50_000,
+            outstanding_mib: 64,
             leader: 200_000,
+            leader_mib: 64,
             client_output_kib: 16_384,
             peer_output_mib: 128,
             connections: 4_096,
@@ -331,6 +337,9 @@ impl Config {
             ("compile.memory_mib", self.compile.memory_mib),
             ("queues.inputs", self.queues.inputs as u64),
             ("queues.outstanding", self.queues.outstanding as u64),
+            ("queues.outstanding_mib", self.queues.outstanding_mib as u64),
+            ("queues.leader", self.queues.leader as u64),
+            ("queues.leader_mib", self.queues.leader_mib as u64),
             ("queues.client_output_kib", self.queues.client_output_kib as u64),
             ("queues.peer_output_mib", self.queues.peer_output_mib as u64),
             ("queues.connections", self.queues.connections as u64),

@@ -7,6 +7,8 @@ use gesmas_machine as machine;
 use gesmas_protocol as protocol;
 use machine::{ClassName, MethodName, NameError, ObjectName, SessionId};
 
+use crate::replica::NotTaken;
+
 /// The machine's form of a request.
 pub(super) fn request(request: protocol::Request) -> Result<machine::Request, NameError> {
     Ok(machine::Request {
@@ -64,6 +66,14 @@ fn body(body: protocol::RequestBody) -> Result<machine::RequestBody, NameError> 
             machine::RequestBody::KillSession { session: SessionId(session) }
         }
     })
+}
+
+/// Why a command was not taken, for clients.
+pub(super) fn not_taken(error: NotTaken) -> protocol::Refusal {
+    match error {
+        NotTaken::Busy(_) => protocol::Refusal::Busy,
+        NotTaken::TooLarge { .. } => protocol::Refusal::Invalid { message: error.to_string() },
+    }
 }
 
 /// The machine's form of how code is replaced.

@@ -49,9 +49,12 @@ pub(super) fn make_replica(
 ) -> Result<Replica<BothEngines>, ServeError> {
     let settings = ReplicaSettings {
         outstanding: config.queues.outstanding,
+        outstanding_bytes: config.queues.outstanding_mib << 20,
         queue: config.queues.leader,
+        queue_bytes: config.queues.leader_mib << 20,
         batch_commands: 10_000,
         batch_bytes: 1 << 20,
+        entry_bytes: paxos::MAX_ENTRY_BYTES,
         in_flight: 64,
         resend_after: config.timing.forward_again_ms * 1_000_000,
         snapshot_bytes: config.snapshots.every_mib << 20,

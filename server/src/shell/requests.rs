@@ -73,7 +73,7 @@ impl Driver {
                 return Ok(());
             }
         }
-        self.replica.handle_command(command).map_err(|_| protocol::Refusal::Busy)
+        self.replica.handle_command(command).map_err(convert::not_taken)
     }
 
     pub(super) fn cancel(&mut self, connection: ConnectionId, cancel: protocol::Cancel) {
@@ -222,7 +222,7 @@ impl Driver {
         let refusal = match failure {
             None => match self.replica.handle_command(command) {
                 Ok(()) => return,
-                Err(_) => protocol::Refusal::Busy,
+                Err(error) => convert::not_taken(error),
             },
             Some(failure) => {
                 let message = format!("the module could not be compiled: {failure}");
