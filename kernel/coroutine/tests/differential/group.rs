@@ -11,7 +11,7 @@ use gesmas_machine::{
 use crate::code::{Twin, modules, wasm};
 
 /// The ballot of the one leader.
-const BALLOT: Ballot = Ballot { configuration: 0, number: 1, priority: 0, replica: 1 };
+pub(crate) const BALLOT: Ballot = Ballot { configuration: 0, number: 1, priority: 0, replica: 1 };
 
 /// Bodies that can be suspended at once in a machine of a group.
 const SLOTS: u32 = 600;
@@ -46,7 +46,7 @@ pub(crate) fn entries() -> impl Iterator<Item = LogEntry> {
 }
 
 /// Applies an entry and gives its effects.
-fn apply<E: Engine>(machine: &mut Machine<E>, entry: &LogEntry) -> Vec<Effect> {
+pub(crate) fn apply<E: Engine>(machine: &mut Machine<E>, entry: &LogEntry) -> Vec<Effect> {
     machine.handle_entry(entry.clone()).expect("the engine is the group's");
     while match machine.run(1_000) {
         Progress::More => true,
@@ -57,7 +57,7 @@ fn apply<E: Engine>(machine: &mut Machine<E>, entry: &LogEntry) -> Vec<Effect> {
 }
 
 /// What can be seen of a machine after an entry.
-fn seen<E: Engine>(machine: &Machine<E>, effects: &[Effect]) -> String {
+pub(crate) fn seen<E: Engine>(machine: &Machine<E>, effects: &[Effect]) -> String {
     format!("{effects:?}\n{:?}", machine.state_hash())
 }
 
@@ -67,7 +67,7 @@ pub(crate) fn step<E: Engine>(machine: &mut Machine<E>, (entry, expected): &(Log
     assert_same(&seen(machine, &effects), expected, "a machine made anew");
 }
 
-fn assert_same<T: PartialEq + Debug + ?Sized>(left: &T, right: &T, what: &str) {
+pub(crate) fn assert_same<T: PartialEq + Debug + ?Sized>(left: &T, right: &T, what: &str) {
     assert!(left == right, "{what} differs:\n{left:#?}\n{right:#?}");
 }
 

@@ -8,6 +8,7 @@
 
 mod code;
 mod group;
+mod limits;
 mod workload;
 
 use std::collections::BTreeSet;

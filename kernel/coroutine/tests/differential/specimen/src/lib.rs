@@ -236,6 +236,39 @@ impl Specimen {
         }
     }
 
+    /// Waits, takes memory, waits again and takes as much again. Returns the sum of what it wrote there.
+    pub fn swell(&mut self, door: u64, bytes: u64) -> Result<u64> {
+        let bytes = usize::try_from(bytes).expect("memory has this many addresses");
+        let mut all = Vec::new();
+        for _ in 0..2 {
+            self.doors.at(&door).p()?;
+            all.push(vec![1_u8; bytes]);
+            self.number.set(self.number.get().wrapping_add(1));
+        }
+        Ok(all.iter().flatten().map(|byte| u64::from(*byte)).sum())
+    }
+
+    /// Waits, and then counts for as long as it is told to.
+    pub fn burn(&mut self, door: u64, rounds: u64) -> Result<u64> {
+        self.doors.at(&door).p()?;
+        let mut number = self.number.get();
+        for round in 0..rounds {
+            number = number.rotate_left(7) ^ round;
+        }
+        self.number.set(number);
+        self.doors.at(&door).p()?;
+        Ok(number)
+    }
+
+    /// Waits, and then asks so often that its journal grows.
+    pub fn fill(&mut self, door: u64, calls: u64) -> Result<u64> {
+        self.doors.at(&door).p()?;
+        let lengths = (0..calls).map(|_| self.line.len());
+        let sum = lengths.sum();
+        self.doors.at(&door).p()?;
+        Ok(sum)
+    }
+
     /// Waits again and again, each time with an empty journal.
     pub fn rounds(&mut self, door: u64, left: u64) -> Result<u64> {
         self.doors.at(&door).p()?;
