@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 
 use gesmas_abi::interface::Interface;
 use gesmas_coroutine::native_module;
-use gesmas_machine::{ClassName, CodeHash, MethodName, ObjectName, OnBehalf, RequestBody};
+use gesmas_machine::{
+    ClassName, CodeHash, MethodName, ObjectName, OnBehalf, RequestBody, scripted::ScriptedEngine,
+};
 use gesmas_sdk::host::NativeClass;
 
-use crate::{engine::SimulatedEngine, twins::Twin};
+use crate::{engine::SimulatedEngine, twins::Twin, vessel};
 
 /// What a workload asks for.
 #[derive(Clone, Debug)]
@@ -23,6 +25,10 @@ pub(crate) struct Call {
     /// Its deadline.
     pub(crate) time_left: Option<u64>,
 }
+
+/// What operators ask for is a call of this class, which is none: to set a limit, to remove an
+/// object of `Vessel`.
+pub(crate) const OPERATOR: &str = "Operator";
 
 /// See the file's head.
 #[derive(Debug)]
@@ -73,6 +79,13 @@ impl Catalog {
             let module = module.unwrap_or_else(|| native_module(&class));
             catalog.modules.insert(name, module);
         }
+        let vessel = ClassName::new("Vessel").expect("it is a name");
+        let script = ScriptedEngine::interface_of(vessel::FIRST).expect("it is a script");
+        for (method, found) in script.methods {
+            let key = (vessel.clone(), method.to_string());
+            catalog.signatures.insert(key, found.signature);
+        }
+        catalog.modules.insert(vessel, vessel::FIRST.into());
         catalog
     }
 
@@ -121,6 +134,9 @@ impl Catalog {
 
     /// The request of a call.
     pub(crate) fn request(&self, call: &Call) -> RequestBody {
+        if call.object.class.as_str() == OPERATOR {
+            return operators_request(call);
+        }
         let signature = self.signature(call);
         let (object, arguments) = (call.object.clone(), call.arguments.clone());
         if call.method == "put" && object.class.as_str() == "Rival" {
@@ -138,4 +154,15 @@ impl Catalog {
         let method = MethodName::new(call.method).expect("the simulation's names are names");
         RequestBody::Call { object, method, signature, arguments, on_behalf: OnBehalf::Requester }
     }
+}
+
+/// What an operator asks for.
+fn operators_request(call: &Call) -> RequestBody {
+    if call.method == "remove" {
+        return RequestBody::RemoveObject { object: object("Vessel", call.object.name.as_str()) };
+    }
+    let text = std::str::from_utf8(&call.arguments).expect("a limit is asked for in words");
+    let (name, value) = text.split_once(' ').expect("a name and a value");
+    let value = value.parse().expect("a value is a number");
+    RequestBody::SetLimit { name: name.into(), value }
 }

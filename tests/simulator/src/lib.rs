@@ -25,6 +25,7 @@ mod schedule;
 mod trace;
 mod twins;
 mod verdict;
+mod vessel;
 mod workloads;
 pub mod yard;
 

@@ -19,7 +19,7 @@ impl Violation {
 }
 
 /// Checkers that see more than clients do, or are the product's own.
-const INSIDE: [&str; 8] = [
+const INSIDE: [&str; 10] = [
     "panic",
     "one log",
     "one state",
@@ -28,6 +28,8 @@ const INSIDE: [&str; 8] = [
     "recovery",
     "availability",
     "divergence",
+    "overdue",
+    "calm",
 ];
 
 impl Violation {
@@ -159,6 +161,14 @@ counts! {
     takeovers,
     /// Replicas that took the lead because they were asked to.
     transfers,
+    /// Trials of replacements that went to their ends.
+    trials,
+    /// Times that clients asked for nothing for a while.
+    hushes,
+    /// Drains that began so, with a change of leader.
+    quiet_drains,
+    /// Floods of acknowledgements.
+    floods,
     /// Words of followers that leaders took while their own logs were made durable.
     settled,
     /// Replicas that were to take the lead when nobody heard them, and then lost power.
@@ -220,7 +230,7 @@ counts! {
 }
 
 /// Rare events that many runs together must have seen, each at least once.
-pub const MARKS: [&str; 27] = [
+pub const MARKS: [&str; 31] = [
     "ordered_by_two_leaders",
     "cancels_beside_grants",
     "undone_segments",
@@ -243,6 +253,10 @@ pub const MARKS: [&str; 27] = [
     "takeovers",
     "transfers",
     "settled",
+    "trials",
+    "hushes",
+    "quiet_drains",
+    "floods",
     "unheard_promises",
     "crashes_in_turn",
     "power_cuts",

@@ -49,6 +49,8 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) plant: Option<Plant>,
     /// Whether the cluster has been in order for long enough to demand everything of it.
     pub(crate) in_order: bool,
+    /// Whether nothing is asked for, but that sessions live.
+    pub(crate) hushed: bool,
     /// Whether clients alone judge.
     pub(crate) outside: bool,
 }
@@ -198,12 +200,16 @@ impl Client {
     fn work(&mut self, around: &mut Surroundings<'_>, asks: &mut Vec<Ask>) {
         let now = around.facts.now;
         let Phase::Open(session) = &mut self.phase else { return };
-        session.closing |= !around.draining && around.prng.permille(2);
+        session.closing |= !around.draining && !around.hushed && around.prng.permille(2);
         if session.closing {
             let events = session.last_event();
             asks.push(Ask::Close { session: session.id });
             // Should the answer be lost, this one tells that the session is over.
             asks.push(Ask::KeepAlive { session: session.id, asked: now, events });
+            return;
+        }
+        if around.hushed {
+            self.keep_alive(now, asks);
             return;
         }
         if session.is_ready() {
@@ -235,13 +241,18 @@ impl Client {
         }
         around.counts.retries += session.send_due(now, asks);
         session.ask_due(now, self.index, self.seen, around.catalog, asks);
+        if let Some(acknowledged) = session.take_acknowledgement(around.prng) {
+            asks.push(Ask::Acknowledge { session: session.id, acknowledged });
+        }
+        self.keep_alive(now, asks);
+    }
+
+    fn keep_alive(&mut self, now: u64, asks: &mut Vec<Ask>) {
+        let Phase::Open(session) = &self.phase else { return };
         if now.saturating_sub(self.kept_alive) > KEEP_ALIVE {
             self.kept_alive = now;
             let events = session.last_event();
             asks.push(Ask::KeepAlive { session: session.id, asked: now, events });
-        }
-        if let Some(acknowledged) = session.take_acknowledgement(around.prng) {
-            asks.push(Ask::Acknowledge { session: session.id, acknowledged });
         }
     }
 
@@ -271,7 +282,7 @@ impl Client {
             Tell::Event { session, number, payload } => {
                 let Phase::Open(own) = &mut self.phase else { return Ok(()) };
                 if own.id == session && own.take_event(number) {
-                    return around.workload.event(session, &payload);
+                    return around.workload.timed_event(session, &payload, &around.facts);
                 }
                 Ok(())
             }

@@ -117,7 +117,7 @@ impl Cluster {
         at.born = now;
         let moment = at.moment(now);
         let plant = self.options.plant;
-        let engine = self.catalog.engine(self.profile.live_activations);
+        let engine = self.catalog.engine(self.profile.live_activations[host]);
         let life = (moment, &self.history);
         let started = Process::start(at.id, &at.disk, &self.profile, engine, plant, life);
         if self.hosts[host].full && started.is_err() {

@@ -98,6 +98,10 @@ pub(crate) struct Cluster {
     replied: u64,
     /// Whether it was looked whether calls wait that must not.
     looked_for_stuck: bool,
+    /// Until when clients ask for nothing.
+    hush_until: u64,
+    /// Since when nothing is pending, and how long the log was then.
+    rest: Option<(u64, u64)>,
 }
 
 impl Cluster {
@@ -140,6 +144,8 @@ impl Cluster {
             disturbed: 0,
             replied: 0,
             looked_for_stuck: false,
+            hush_until: 0,
+            rest: None,
         };
         cluster.schedule_first();
         cluster
@@ -315,6 +321,7 @@ impl Cluster {
         self.counts.takeovers += out.takeovers;
         self.counts.transfers += out.transfers;
         self.counts.settled += out.settled;
+        self.counts.trials += out.trials;
         if out.reconnect {
             self.counts.standstills += 1;
             for other in 0..self.hosts.len() {
@@ -330,7 +337,9 @@ impl Cluster {
             }
         }
         if right {
-            for (connection, tell) in out.tells {
+            let known = |tell: &(Connection, Tell)| tell.0.0 < self.clients.len();
+            let tells: Vec<_> = out.tells.into_iter().filter(known).collect();
+            for (connection, tell) in tells {
                 self.send_to_client(connection, &tell);
             }
         }
@@ -464,18 +473,19 @@ impl Cluster {
         let replicas = self.replicas_for_clients();
         let now = self.schedule.now();
         let number = self.workloads.len();
-        let in_order = self.is_in_order();
+        let (in_order, in_order_since) = (self.is_in_order(), self.in_order_since());
         let mut around = Surroundings {
             prng: &mut self.prng,
             catalog: &self.catalog,
             workload: &mut *self.workloads[client % number],
-            facts: Facts { now, over: self.sessions.over() },
+            facts: Facts { now, in_order_since, over: self.sessions.over() },
             counts: &mut self.counts,
             replicas: &replicas,
             draining: self.stage.is_draining(),
             giving_up: self.stage.gives_up(now),
             plant: self.options.plant,
             in_order,
+            hushed: now < self.hush_until,
             outside: self.options.outside,
         };
         act(&mut self.clients[client], &mut around)

@@ -3,15 +3,22 @@
 //! Not here: loss and doubling of clients' messages, which happen all the time (`mod.rs`); what a
 //! power cut does to a disk (`disk.rs`).
 
-use gesmas_machine::{Ballot, LogEntry};
+use gesmas_machine::{Acknowledged, Ballot, LogEntry};
 
-use super::{Cluster, Event, stage::Stage};
+use super::{Cluster, Event, process::Input, router::Connection, stage::Stage};
 use crate::{
     clients::Client,
+    messages::Ask,
     options::Plant,
     schedule::{MILLISECOND, SECOND},
     verdict::Checked,
 };
+
+/// A connection that no client has.
+const STRANGER: Connection = (usize::MAX, 0);
+
+/// Ranges that one message may have.
+const FLOOD_RANGES: u64 = 1_024;
 
 impl Cluster {
     /// A fault happens, and the next is scheduled.
@@ -30,7 +37,16 @@ impl Cluster {
         if self.profile.loses_disk == Some(host) && self.prng.permille(100) {
             self.lose_disk(host);
         }
-        match self.prng.below(100) {
+        match self.prng.below(108) {
+            100..103 => self.hush(),
+            103..106 => {
+                let cancel_pinned = self.prng.permille(500);
+                let process = self.hosts[host].process.as_mut();
+                if let Some(process) = process.filter(|process| !process.is_closing()) {
+                    process.try_replacement(cancel_pinned);
+                }
+            }
+            106 => self.flood(host),
             0..10 => self.crash(host),
             10..22 => self.crash_in_turn(host),
             22..25 => self.cut_all_power(),
@@ -101,6 +117,26 @@ impl Cluster {
         let length = self.prng.between(100, 5_000) * MILLISECOND;
         self.trace.tell(self.schedule.now(), || format!("the disk of {} is full", host + 1));
         self.schedule.after(length, Event::Room(host));
+    }
+
+    /// Clients ask for nothing for a while: whatever happens then happens by itself.
+    fn hush(&mut self) {
+        self.counts.hushes += 1;
+        self.hush_until = self.schedule.now() + self.prng.between(500, 5_000) * MILLISECOND;
+        self.trace.tell(self.schedule.now(), || "clients ask for nothing".into());
+    }
+
+    /// A stranger acknowledges at one replica, for every session that there is, as many ranges of
+    /// replies as a message may have, of numbers that nobody has used.
+    fn flood(&mut self, host: usize) {
+        self.counts.floods += 1;
+        let ranges = (0..FLOOD_RANGES).map(|at| (u64::MAX / 2 + 2 * at, u64::MAX / 2 + 2 * at));
+        let acknowledged = Acknowledged { replies: ranges.collect(), events: 0 };
+        let sessions: Vec<_> = self.clients.iter().filter_map(Client::session).collect();
+        for session in sessions {
+            let acknowledged = acknowledged.clone();
+            self.input(host, Input::Client(STRANGER, Ask::Acknowledge { session, acknowledged }));
+        }
     }
 
     fn cut_all_power(&mut self) {

@@ -11,11 +11,12 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 use gesmas::{
     paxos::{self, Node, NodeConfig, Workarounds},
-    replica::{Held, Moment, Output, Question, Replica, ReplicaError},
+    replica::{Held, Moment, NotTaken, Output, Question, Replica, ReplicaError},
     snapshot::{Done, Job},
 };
 use gesmas_machine::{
-    CodeHash, Command, Effect, Machine, Planted, PlantedBug, Progress, Settings, Step,
+    ClassName, CodeHash, Command, Effect, Engine as _, Machine, Planted, PlantedBug, Progress,
+    Replace, STATE_MACHINE_VERSION, Settings, Step, Trial,
 };
 
 use self::turn::Closing;
@@ -31,6 +32,7 @@ use crate::{
     options::Plant,
     prng::mix,
     verdict::Violation,
+    vessel,
 };
 
 /// Something that a replica has to handle.
@@ -44,6 +46,10 @@ pub(super) enum Input {
     Compiled(CodeHash),
     SnapshotDone(Done),
 }
+
+/// Fuel of a trial and of a slice of it: a body of a script takes some units.
+const TRIAL_FUEL: u64 = 1_000;
+const SLICE_FUEL: u64 = 4;
 
 /// Why a turn ended early.
 pub(super) enum Stop {
@@ -83,6 +89,8 @@ pub(super) struct Turn {
     pub(super) transfers: u64,
     /// Frames that it took while its log was made durable.
     pub(super) settled: u64,
+    /// Trials that went to their ends.
+    pub(super) trials: u64,
 }
 
 /// Workarounds of the node that a plant leaves on.
@@ -122,6 +130,10 @@ pub(super) struct Process {
     compared: u64,
     /// A turn that is closed and whose log is being made durable.
     closing: Option<Closing>,
+    /// A replacement that an operator has tried.
+    trial: Option<Trial>,
+    /// Trials that went to their ends.
+    pub(super) trials: u64,
     /// Connections to peers, by id.
     outgoing: Vec<Option<u64>>,
     /// Newest connections from peers, by id.
@@ -143,7 +155,8 @@ impl Process {
         let (workarounds, planted) = (workarounds(plant), planted(plant, id));
         let config = NodeConfig { workarounds, planted, ..NodeConfig::new(1, 1, id, members) };
         let node = Node::recover(config, &log)?;
-        let settings = Settings { live_activations: profile.live_activations };
+        let index = usize::try_from(id).expect("ids are small") - 1;
+        let settings = Settings { live_activations: profile.live_activations[index] };
         let (newest, damaged) =
             disk.snapshots().newest().expect("a disk of this replica does not fail");
         let all = disk.snapshots().list().expect("a disk of this replica does not fail");
@@ -173,6 +186,8 @@ impl Process {
             pieces,
             compared,
             closing: None,
+            trial: None,
+            trials: 0,
             wrong: false,
             faulty: true,
             outgoing: vec![None; profile.replicas + 1],
@@ -209,6 +224,33 @@ impl Process {
 
     fn put_out(&mut self, budget: u32, between: bool) -> Result<Progress, Stop> {
         Ok(if between { self.replica.apply(budget)? } else { self.replica.work(budget) })
+    }
+
+    /// An operator tries to replace the class of vessels. It goes on in slices, one a turn.
+    pub(super) fn try_replacement(&mut self, cancel_pinned: bool) {
+        let class = ClassName::new("Vessel").expect("it is a name");
+        let machine = self.replica.machine_mut();
+        let waits = !machine.is_between_entries() || machine.waits_for_code().is_some();
+        let ready = machine.class(&class).is_some_and(|class| class.ready);
+        if waits || !ready || self.trial.is_some() {
+            return;
+        }
+        let module = vessel::SECOND.as_bytes();
+        let code = CodeHash::of(module);
+        machine.engine_mut().install(code);
+        let limits = machine.limits().module;
+        let interface = machine.engine().inspect("Vessel", module, STATE_MACHINE_VERSION, &limits);
+        let interface = interface.expect("it is a script");
+        let replace = Replace { cancel_pinned };
+        self.trial = machine.begin_trial(&class, code, &interface, replace, TRIAL_FUEL).ok();
+    }
+
+    fn go_on_with_trial(&mut self) {
+        let Some(trial) = &mut self.trial else { return };
+        if self.replica.machine_mut().go_on_with_trial(trial, SLICE_FUEL).is_some() {
+            self.trial = None;
+            self.trials += 1;
+        }
     }
 
     /// A number that stands for the state of the machine.
@@ -278,7 +320,7 @@ impl Process {
             out.tells.push((connection, Tell::Away));
             return;
         }
-        let ordered = match ask {
+        let ordered: Result<(), NotTaken> = match ask {
             Ask::Open { nonce, timeout } => {
                 self.router.open(nonce, connection);
                 let principal = format!("client-{}", connection.0);
@@ -290,7 +332,7 @@ impl Process {
                 let alive = (!swallowed).then_some(session);
                 let wait = Waiting::Session { connection, session, asked, events };
                 let question = Question { read: None, seen: Step(0), stale: false, alive };
-                self.replica.handle_read(self.router.wait(wait), question)
+                self.replica.handle_read(self.router.wait(wait), question).map_err(NotTaken::from)
             }
             Ask::Request(request) => {
                 self.router.attach(request.place.session, connection);
@@ -314,6 +356,7 @@ impl Process {
                 let seen = if stale { Step(0) } else { seen };
                 self.replica
                     .handle_read(id, Question { read: Some(*read), seen, stale, alive: None })
+                    .map_err(NotTaken::from)
             }
         };
         if ordered.is_err() {

@@ -32,7 +32,8 @@ pub(super) struct Profile {
     pub(super) loses_disk: Option<usize>,
     /// The host whose processor computes wrongly now and then, if there is one.
     pub(super) miscomputes: Option<usize>,
-    pub(super) live_activations: usize,
+    /// Bodies that each replica keeps: none, all, or some; results must not depend on it.
+    pub(super) live_activations: Vec<usize>,
     /// Pieces of work that a kernel does in one turn.
     pub(super) slice: usize,
     /// Longest delay of a frame between replicas. A round trip must fit between two ticks.
@@ -60,15 +61,19 @@ impl Profile {
             engine: catalog.engine(1).identity(),
             limits: Limits {
                 checkpoint_steps: pick(prng, &[20, 100, 400, 1_000]),
+                alarm_fuel: pick(prng, &[200_000, 1_000_000, 100_000_000]),
                 ..Limits::default()
             },
             reserved: catalog.reserved(),
         };
         let settings = ReplicaSettings {
             outstanding: size(pick(prng, &[6, 50, 10_000, 10_000])),
+            outstanding_bytes: size(pick(prng, &[400, 10_000, 1 << 20, 1 << 20])),
             queue: size(pick(prng, &[8, 100, 10_000, 10_000])),
+            queue_bytes: size(pick(prng, &[400, 10_000, 1 << 20, 1 << 20])),
             batch_commands: size(pick(prng, &[1, 7, 1_000, 10_000])),
-            batch_bytes: size(pick(prng, &[300, 1 << 16, 1 << 20])),
+            batch_bytes: size(pick(prng, &[300, 1 << 16, 200 << 10])),
+            entry_bytes: size(pick(prng, &[256 << 10, 1 << 20, 16 << 20])),
             in_flight: pick(prng, &[1, 4, 64]),
             snapshot_bytes: pick(prng, &[2 << 10, 10 << 10, 50 << 10, 1 << 40]),
             fetch_bytes: pick(prng, &[5_000, 1 << 20]),
@@ -88,7 +93,7 @@ impl Profile {
             rotten: prng.permille(500).then(|| prng.index(size(replicas))),
             loses_disk: prng.permille(100).then(|| prng.index(size(replicas))),
             miscomputes: prng.permille(250).then(|| prng.index(size(replicas))),
-            live_activations: size(pick(prng, &[1, 3, 20, 1_000])),
+            live_activations: (0..replicas).map(|_| size(pick(prng, &[0, 1, 20, 1_000]))).collect(),
             slice: size(pick(prng, &[20, 200, 10_000])),
             delay: pick(prng, &[1, 5, 14]) * MILLISECOND,
             settings,

@@ -23,6 +23,14 @@ const BLOCKED_LEAST: u64 = 100;
 const FAULTS_LONGER: u64 = 120 * SECOND;
 /// A majority in order has a leader by then: ten election timeouts.
 const LEADER_BOUND: u64 = 10 * ELECTION_TICKS * TICK;
+/// Something that is due goes off within a round of messages, and some turns.
+const OVERDUE_BOUND: u64 = SECOND;
+/// Drains that begin with clients that ask for nothing do so for so long.
+const HUSH: u64 = 5 * SECOND;
+/// How long nothing is pending before a run goes on.
+const CALM: u64 = 2 * SECOND;
+/// Entries that may be ordered in that time: votes, acknowledgements, and what was set to come later.
+const CALM_ENTRIES: u64 = 150;
 /// Clients give up what may starve.
 const GIVE_UP: u64 = 5 * SECOND;
 /// So long before that it is looked which calls wait.
@@ -99,6 +107,29 @@ impl Cluster {
             Stage::Converge { settled, .. } => self.schedule.now() > settled,
             Stage::Done => true,
         }
+    }
+
+    /// Since when what is due by itself comes in time, if it does.
+    pub(super) fn in_order_since(&self) -> Option<u64> {
+        match self.stage {
+            Stage::Drain { since, .. } => {
+                Some(since.max(self.behind).max(self.disturbed) + LEADER_BOUND)
+            }
+            _ => None,
+        }
+    }
+
+    /// With a leader and no faults nothing is overdue for long, whether or not anybody asks for
+    /// anything.
+    fn check_overdue(&mut self, leader: Option<usize>) -> Checked {
+        let now = self.schedule.now();
+        let process = leader.and_then(|host| self.hosts[host].process.as_mut());
+        let late = process.map_or(0, |process| process.replica.overdue());
+        let settled = self.in_order_since().is_some_and(|since| since < now);
+        demand(late < OVERDUE_BOUND || !settled || self.options.outside, "overdue", || {
+            let state = self.hosts.iter().map(super::host::Host::standing).collect::<Vec<_>>();
+            format!("something is due for {} ms: {state:#?}", late / MILLISECOND)
+        })
     }
 
     /// Replicas that clients may try.
@@ -203,7 +234,27 @@ impl Cluster {
             }
         }
         self.clients.iter_mut().for_each(|client| client.fall_silent(now));
+        self.hush_until = now;
+        if self.prng.permille(300) {
+            self.begin_quietly();
+        }
         self.let_promise_unheard();
+    }
+
+    /// Another replica takes the lead, and nobody asks for anything.
+    fn begin_quietly(&mut self) {
+        let Stage::Drain { core, .. } = &self.stage else { return };
+        let core = core.clone();
+        let follows = |host: &usize| {
+            let process = self.hosts[*host].process.as_ref();
+            process.is_some_and(|found| !found.replica.is_leading() && !found.is_closing())
+        };
+        let next = core.into_iter().find(follows);
+        let process = next.and_then(|host| self.hosts[host].process.as_mut());
+        if process.is_some_and(|process| process.replica.handle_take_lead().is_ok()) {
+            self.counts.quiet_drains += 1;
+        }
+        self.hush_until = self.schedule.now() + HUSH;
     }
 
     /// A replica that nobody hears takes the lead, and its power fails: it comes back with a promise
@@ -258,6 +309,7 @@ impl Cluster {
         // One that was deposed may not have heard of it.
         let leaders = leader.map(|process| &process.replica).filter(|found| found.is_leading());
         let leader = leaders.max_by_key(|found| found.machine().ballot());
+        let leads = leader.map(|leader| leader.node().config().replica);
         let led = leader.is_some() || self.options.outside;
         demand(led || now < since_behind + LEADER_BOUND, "liveness", || {
             let states: Vec<_> = core.iter().map(|host| self.hosts[*host].standing()).collect();
@@ -278,11 +330,13 @@ impl Cluster {
                 self.check_stuck(leader.machine())?;
             }
         }
+        let leads = leads.map(|id| usize::try_from(id).expect("ids are small") - 1);
+        self.check_overdue(leads)?;
         let at_rest = self.clients.iter().all(crate::clients::Client::is_at_rest);
         if at_rest && self.counts.drain_ms == 0 {
             self.counts.drain_ms = (now - since) / MILLISECOND;
         }
-        if at_rest && !orphans && now > since + DRAIN_LEAST {
+        if self.is_calm(at_rest && !orphans)? && now > since + DRAIN_LEAST {
             self.begin_converge();
             return Ok(());
         }
@@ -291,6 +345,25 @@ impl Cluster {
             let waiting: Vec<_> = waiting.map(crate::clients::Client::waits_for).collect();
             format!("something is pending for ever (orphans: {orphans}): {waiting:#?}")
         })
+    }
+
+    /// Whether nothing has been pending for a while. What is left of the load then falls to almost
+    /// nothing: nothing outlasts its cause.
+    fn is_calm(&mut self, at_rest: bool) -> Checked<bool> {
+        let (now, length) = (self.schedule.now(), self.history.length());
+        if !at_rest {
+            self.rest = None;
+            return Ok(false);
+        }
+        let (since, before) = *self.rest.get_or_insert((now, length));
+        let entries = length - before;
+        demand(entries <= CALM_ENTRIES || self.options.outside, "calm", || {
+            format!(
+                "{entries} entries were ordered in {} ms for nothing",
+                (now - since) / MILLISECOND
+            )
+        })?;
+        Ok(now > since + CALM)
     }
 
     /// Asks the workloads whether what waits may wait.

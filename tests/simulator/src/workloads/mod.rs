@@ -21,6 +21,7 @@ mod queue;
 mod registers;
 mod rival;
 mod tuples;
+mod vessels;
 mod yard;
 
 use std::collections::BTreeMap;
@@ -47,6 +48,8 @@ pub(crate) enum Ended<'a> {
 pub(crate) struct Facts<'a> {
     /// Virtual time.
     pub(crate) now: u64,
+    /// Since when the cluster is in order, as far as what is due by itself is concerned.
+    pub(crate) in_order_since: Option<u64>,
     /// Sessions that are over, as any replica said.
     pub(crate) over: &'a BTreeMap<SessionId, SessionEnd>,
 }
@@ -106,6 +109,11 @@ pub(crate) trait Workload {
         Ok(())
     }
 
+    /// The same, where it matters when it came.
+    fn timed_event(&mut self, session: SessionId, payload: &[u8], _facts: &Facts<'_>) -> Checked {
+        self.event(session, payload)
+    }
+
     /// The cluster has been in order for a while, and calls of these methods wait: may they?
     fn stuck(&self, _pending: &[&'static str]) -> Checked {
         Ok(())
@@ -116,7 +124,7 @@ pub(crate) trait Workload {
 }
 
 /// How many workloads there are in a run.
-pub(crate) const NUMBER: usize = 7;
+pub(crate) const NUMBER: usize = 8;
 
 /// The workloads of every run, and one of those that take turns, that on the wanted class if there is
 /// one; client `n` works for number `n % NUMBER`.
@@ -134,6 +142,7 @@ pub(crate) fn all(
         Box::new(barrier::Barriers::new()),
         Box::new(yard::Yards::new()),
         Box::new(rival::Rivals::new(catalog)),
+        Box::new(vessels::Vessels::new()),
         in_turn,
     ]
 }

@@ -26,6 +26,10 @@ const CHECKER: &str = "yard";
 const PIPELINE: usize = 8;
 /// What ends by itself within this is not given up.
 const LONGEST: u64 = 300 * MILLISECOND;
+/// A reminder is later than this only if something is wrong.
+const LATE: u64 = 1_500 * MILLISECOND;
+/// How long an event may be on its way.
+const UNDER_WAY: u64 = 1_500 * MILLISECOND;
 /// Tools in the yard.
 const TOOLS: usize = 2;
 
@@ -38,6 +42,8 @@ struct Asked {
     duration: u64,
     /// The session to which an event is due, since the call ended well.
     owed: Option<SessionId>,
+    /// When that is, of a reminder.
+    due: u64,
 }
 
 #[derive(Default)]
@@ -69,7 +75,7 @@ impl Yards {
         let key = self.next_key;
         let (way, duration) =
             (prng.below(WAYS), prng.between(1, LONGEST / MILLISECOND) * MILLISECOND);
-        self.asked.insert(key, Asked { way, duration, owed: None });
+        self.asked.insert(key, Asked { way, duration, owed: None, due: 0 });
         // Some sessions end before the deadlines of some of their calls.
         let doze = if prng.permille(500) { 60 * duration } else { duration };
         let (method, arguments, time_left) = match prng.below(14) {
@@ -78,7 +84,11 @@ impl Yards {
             4..7 => ("gamble", to_bytes(&(key, way)), None),
             7..10 => ("doze", to_bytes(&key), Some(doze)),
             10..12 => ("keep", to_bytes(&duration), None),
-            12 => ("remind", to_bytes(&(key, duration)), None),
+            12 => {
+                // Some come when nothing else happens.
+                let later = if prng.permille(500) { 25 * duration } else { duration };
+                ("remind", to_bytes(&(key, later)), None)
+            }
             _ => ("stamp", Vec::new(), None),
         };
         Call { object: object("Yard", "yard"), method, arguments, key, time_left }
@@ -143,7 +153,8 @@ impl Yards {
                 return demand(once, CHECKER, || format!("two detached calls counted {kept}"));
             }
             "remind" => {
-                let Time(_) = decode(CHECKER, bytes)?;
+                let Time(due) = decode(CHECKER, bytes)?;
+                self.asked.entry(call.key).or_default().due = due;
             }
             _ => {
                 let message = || format!("{} ended well, for nothing", call.method);
@@ -210,8 +221,15 @@ impl Workload for Yards {
         }
     }
 
-    fn event(&mut self, session: SessionId, payload: &[u8]) -> Checked {
+    fn timed_event(&mut self, session: SessionId, payload: &[u8], facts: &Facts<'_>) -> Checked {
         let (kind, key, due, now): (u64, u64, u64, u64) = decode("events", payload)?;
+        if let (REMINDER, Some(since)) = (kind, facts.in_order_since) {
+            // Had it come due before the cluster was in order, it could not be blamed.
+            let late = now.saturating_sub(due);
+            demand(late < LATE || since + late + UNDER_WAY > facts.now, "timers", || {
+                format!("a reminder {key} was {} ms late", late / MILLISECOND)
+            })?;
+        }
         let asked = self.asked.get(&key).copied();
         let stands = asked.is_some_and(|asked| kind != GAMBLE || asked.way == 0);
         let told = || format!("event {kind} of call {key} ({asked:?}) to session {session}");
@@ -227,7 +245,10 @@ impl Workload for Yards {
         for (key, asked) in &self.asked {
             let owed = asked.owed.is_some_and(|session| sessions.contains(&session));
             let came = [GAMBLE, REMINDER].iter().any(|kind| self.events.contains(&(*kind, *key)));
-            demand(came || !owed, "events", || format!("no event came of call {key}: {asked:?}"))?;
+            let is_due = asked.due <= machine.now().0;
+            demand(came || !owed || !is_due, "events", || {
+                format!("no event came of call {key}: {asked:?}")
+            })?;
         }
         let mut count = |method| {
             let object = object("Yard", "yard");

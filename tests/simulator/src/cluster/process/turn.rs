@@ -78,13 +78,15 @@ impl Process {
         }
         self.open_turn(closing, history, out)?;
         let progress = self.work(history, true)?;
+        self.go_on_with_trial();
         self.route(out);
         let closing = self.close_turn(history, out)?;
         self.open_turn(closing, history, out)?;
         out.reconnect = self.replica.take_reconnect();
         out.takeovers = self.replica.takeovers() - before.0;
         out.transfers = self.replica.transfers() - before.1;
-        out.more = progress == Progress::More || !self.inbox.is_empty();
+        out.more = progress == Progress::More || !self.inbox.is_empty() || self.trial.is_some();
+        out.trials = std::mem::take(&mut self.trials);
         Ok(())
     }
 
