@@ -27,8 +27,9 @@ use crate::paxos::AppendError;
 /// Bytes of entries that are appended and not decided, about.
 const IN_FLIGHT_BYTES: usize = 8 << 20;
 
-/// Decided entries that are not applied and beyond which a leader orders nothing.
-const UNAPPLIED: u64 = 64;
+/// Decided entries that are not applied and beyond which a leader orders nothing. What waits
+/// meanwhile is ordered in fewer, larger batches.
+const UNAPPLIED: u64 = 4;
 
 /// How far this replica is with leading.
 #[derive(Debug, Default)]

@@ -24,6 +24,7 @@ use super::{
     convert,
     input::{ConnectionId, HostClock, Input, Inputs},
     keeper::Keeper,
+    lines::Lines,
     outbox::{Outbox, Refused},
     peers,
     questions::Questions,
@@ -41,6 +42,10 @@ use crate::{
 
 /// Inputs taken in one turn: enough to fill a batch, few enough to keep heartbeats coming.
 const TURN_INPUTS: usize = 1_024;
+/// Lines of the log that methods may write in a second, on this replica.
+const GUEST_LINES: u32 = 1_000;
+/// Lines for handlers that fail in a second. The faults themselves are state (`gesmas fault`).
+const FAULT_LINES: u32 = 20;
 /// A turn of so many inputs does not come alone: sockets are read while its log is made durable.
 const MANY_INPUTS: usize = 8;
 
@@ -97,6 +102,9 @@ pub(super) struct Driver {
     later: Vec<Input>,
     /// Room for those that come then, empty between two syncs.
     arrived: Vec<Input>,
+    /// Lines of the log that guests and failing handlers cause.
+    pub(super) guest_lines: Lines,
+    pub(super) fault_lines: Lines,
     /// How often the replica had stood still by the end of the last turn.
     standstills: u64,
     /// Whether it had diverged by then.
@@ -148,6 +156,8 @@ impl Driver {
             slice,
             later: Vec::new(),
             arrived: Vec::new(),
+            guest_lines: Lines::new(GUEST_LINES),
+            fault_lines: Lines::new(FAULT_LINES),
             standstills: 0,
             diverged: false,
             turns: 0,

@@ -23,6 +23,7 @@ mod driver;
 mod errors;
 mod input;
 mod keeper;
+mod lines;
 mod outbox;
 mod outputs;
 mod peers;

@@ -132,10 +132,16 @@ impl Driver {
             | Effect::VotedOtherwise { .. }
             | Effect::NoAgreement { .. } => {}
             Effect::Log { object, invocation, level, text } => {
-                log_line(&object.to_string(), invocation.0, level, &text);
+                if let Some(left_out) = self.guest_lines.next(self.clock.now().monotonic) {
+                    note_left_out("lines of methods", left_out);
+                    log_line(&object.to_string(), invocation.0, level, &text);
+                }
             }
             Effect::HandlerFailed { object, text } => {
-                tracing::warn!(%object, fault = text, "a handler failed");
+                if let Some(left_out) = self.fault_lines.next(self.clock.now().monotonic) {
+                    note_left_out("failures of handlers", left_out);
+                    tracing::warn!(%object, fault = text, "a handler failed");
+                }
             }
         }
     }
@@ -173,5 +179,12 @@ fn log_line(object: &str, invocation: u64, level: u8, text: &str) {
         2 => tracing::warn!(target: "guest", object, invocation, "{text}"),
         3 => tracing::info!(target: "guest", object, invocation, "{text}"),
         _ => tracing::debug!(target: "guest", object, invocation, "{text}"),
+    }
+}
+
+/// Says how many lines were left out, if some were.
+fn note_left_out(what: &str, lines: u64) {
+    if lines > 0 {
+        tracing::warn!(lines, "there were too many {what} to log each");
     }
 }

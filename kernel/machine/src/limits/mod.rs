@@ -58,8 +58,8 @@ pub struct Limits {
     /// Least time until a timer, a timed wait or a deadline that is set now is due, nanoseconds: what
     /// sets itself again at once costs the cluster a batch each time.
     pub least_delay: u64,
-    /// Fuel of what is due in one batch, with a charge for each alarm; the rest waits for the next
-    /// batch, so that commands get their turn.
+    /// Fuel of what is due in one batch, with a charge of 10,000 for each alarm: some milliseconds. The
+    /// rest waits for the next batch, so that commands get their turn.
     pub alarm_fuel: u64,
     /// Faults that an object keeps of its handlers; the oldest make way.
     pub faults_per_object: u64,
@@ -157,7 +157,7 @@ impl Default for Limits {
             permits_per_object: 1_000_000,
             alarms_per_object: 100_000,
             least_delay: 1_000_000,
-            alarm_fuel: 100_000_000,
+            alarm_fuel: 5_000_000,
             faults_per_object: 16,
             events_per_session: 1_000,
             event_bytes: 64 * KIB,
