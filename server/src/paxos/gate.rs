@@ -19,6 +19,39 @@ use super::message::{MessageKind, PeerPaxosMessage};
 
 /// Ballot numbers stay below this, so that the next one can always be drawn.
 const MAX_BALLOT_NUMBER: u32 = 1 << 31;
+/// Elections that a replica may have missed while it did not run: one a second, for twelve days.
+const MISSED_ELECTIONS: u32 = 1 << 20;
+
+/// The greatest ballot number that an honest peer can have by now. One that is far beyond what this
+/// replica knows comes from a peer that is broken; were it taken, soon there would be no number left for
+/// any election, and no leader ever again.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BallotBound {
+    /// The greatest number that may have been drawn when this replica began.
+    begin: u32,
+    /// Ticks since.
+    ticks: u64,
+}
+
+impl BallotBound {
+    /// For a replica that has promised this.
+    pub(crate) fn new(promise: PaxosBallot) -> Self {
+        Self { begin: promise.n.saturating_add(MISSED_ELECTIONS), ticks: 0 }
+    }
+
+    /// A tick passes.
+    pub(crate) fn tick(&mut self) {
+        self.ticks = self.ticks.saturating_add(1);
+    }
+
+    /// Each member draws one number at most in a round of heartbeats.
+    fn greatest(&self, config: &NodeConfig) -> u32 {
+        let rounds = self.ticks / config.election_ticks;
+        let drawn = rounds.saturating_mul(config.members.len() as u64);
+        let drawn = u32::try_from(drawn).unwrap_or(u32::MAX);
+        self.begin.saturating_add(drawn).min(MAX_BALLOT_NUMBER - 1)
+    }
+}
 
 /// What is wrong with a message of a peer. It was ignored; the connection should be closed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -78,6 +111,8 @@ pub(crate) struct Knowledge {
     pub(crate) decided: usize,
     /// In the accept phase, as leader or follower.
     pub(crate) accepting: bool,
+    /// How far ballots can have come.
+    pub(crate) bound: BallotBound,
 }
 
 /// Checks whether the message is of this instance, from a member, and to this replica.
@@ -125,7 +160,7 @@ pub(crate) fn check_content(
 ) -> Result<(), PeerFault> {
     let checked = match &message.message {
         Message::SequencePaxos(message) => check_paxos(config, message, knowledge),
-        Message::BLE(message) => check_heartbeat(config, message),
+        Message::BLE(message) => check_heartbeat(config, message, &knowledge.bound),
     };
     checked.map_err(|reason| PeerFault::Impossible {
         from: message.from(),
@@ -173,17 +208,18 @@ fn check_paxos(
     message: &PaxosMessage<LogEntry>,
     knowledge: &Knowledge,
 ) -> Result<(), &'static str> {
+    let bound = &knowledge.bound;
     let leader_is_sender = |ballot: PaxosBallot| {
-        check_ballot(config, ballot)?;
+        check_ballot(config, ballot, bound)?;
         require(ballot.pid == message.from, "the ballot is not the sender's")
     };
     match &message.msg {
-        PaxosMsg::PrepareReq(request) => check_ballot_or_none(config, request.n),
+        PaxosMsg::PrepareReq(request) => check_ballot_or_none(config, request.n, bound),
         PaxosMsg::Prepare(prepare) => {
             leader_is_sender(prepare.n)?;
-            check_ballot_or_none(config, prepare.n_accepted)
+            check_ballot_or_none(config, prepare.n_accepted, bound)
         }
-        PaxosMsg::Promise(promise) => check_promise(config, promise),
+        PaxosMsg::Promise(promise) => check_promise(config, promise, bound),
         PaxosMsg::AcceptSync(sync) => {
             leader_is_sender(sync.n)?;
             check_accept_sync(sync)
@@ -191,7 +227,7 @@ fn check_paxos(
         PaxosMsg::AcceptDecide(accept) => leader_is_sender(accept.n),
         PaxosMsg::Decide(decide) => leader_is_sender(decide.n),
         PaxosMsg::Accepted(accepted) => {
-            check_ballot(config, accepted.n)?;
+            check_ballot(config, accepted.n, bound)?;
             // A leader that crashed before its sync has lost what a follower may have accepted
             // already. It leads no more, and omnipaxos does not look at the message then.
             let counts = accepted.n == knowledge.promise && knowledge.accepting;
@@ -200,7 +236,7 @@ fn check_paxos(
                 "it accepted more than this leader has",
             )
         }
-        PaxosMsg::NotAccepted(refusal) => check_ballot(config, refusal.n),
+        PaxosMsg::NotAccepted(refusal) => check_ballot(config, refusal.n, bound),
         // Refused by kind; what they carry is looked at no further when that check is off.
         PaxosMsg::ProposalForward(_)
         | PaxosMsg::Compaction(_)
@@ -209,9 +245,13 @@ fn check_paxos(
     }
 }
 
-fn check_promise(config: &NodeConfig, promise: &Promise<LogEntry>) -> Result<(), &'static str> {
-    check_ballot(config, promise.n)?;
-    check_ballot_or_none(config, promise.n_accepted)?;
+fn check_promise(
+    config: &NodeConfig,
+    promise: &Promise<LogEntry>,
+    bound: &BallotBound,
+) -> Result<(), &'static str> {
+    check_ballot(config, promise.n, bound)?;
+    check_ballot_or_none(config, promise.n_accepted, bound)?;
     require(promise.decided_idx <= promise.accepted_idx, "more is decided than accepted")?;
     promise.log_sync.as_ref().map_or(Ok(()), check_log_sync)
 }
@@ -230,26 +270,41 @@ fn check_log_sync(sync: &LogSync<LogEntry>) -> Result<(), &'static str> {
     require(sync.sync_idx.checked_add(sync.suffix.len()).is_some(), "its indices overflow")
 }
 
-fn check_heartbeat(config: &NodeConfig, message: &BLEMessage) -> Result<(), &'static str> {
+fn check_heartbeat(
+    config: &NodeConfig,
+    message: &BLEMessage,
+    bound: &BallotBound,
+) -> Result<(), &'static str> {
     match &message.msg {
         HeartbeatMsg::Request(_) => Ok(()),
         HeartbeatMsg::Reply(reply) => {
-            check_ballot(config, reply.ballot)?;
-            check_ballot(config, reply.leader)?;
+            check_ballot(config, reply.ballot, bound)?;
+            check_ballot(config, reply.leader, bound)?;
             require(reply.ballot.pid == message.from, "the ballot is not the sender's")
         }
     }
 }
 
 /// The ballot that stands for none is the default one, of replica 0.
-fn check_ballot_or_none(config: &NodeConfig, ballot: PaxosBallot) -> Result<(), &'static str> {
-    if ballot == PaxosBallot::default() { Ok(()) } else { check_ballot(config, ballot) }
+fn check_ballot_or_none(
+    config: &NodeConfig,
+    ballot: PaxosBallot,
+    bound: &BallotBound,
+) -> Result<(), &'static str> {
+    if ballot == PaxosBallot::default() { Ok(()) } else { check_ballot(config, ballot, bound) }
 }
 
-fn check_ballot(config: &NodeConfig, ballot: PaxosBallot) -> Result<(), &'static str> {
+fn check_ballot(
+    config: &NodeConfig,
+    ballot: PaxosBallot,
+    bound: &BallotBound,
+) -> Result<(), &'static str> {
     require(ballot.config_id == config.configuration, "the ballot is of another configuration")?;
     require(config.members.contains(&ballot.pid), "the ballot is of no member")?;
-    require(ballot.n < MAX_BALLOT_NUMBER, "the ballot's number is out of range")
+    require(
+        ballot.n <= bound.greatest(config),
+        "the ballot's number is beyond what elections can have used",
+    )
 }
 
 fn require(holds: bool, reason: &'static str) -> Result<(), &'static str> {

@@ -35,7 +35,7 @@ use omnipaxos::messages::Message;
 use super::ballot::Ballot;
 use super::config::{ConfigError, NodeConfig};
 use super::entry::{LogEntry, MAX_ENTRY_BYTES};
-use super::gate::{self, Knowledge, PeerFault};
+use super::gate::{self, BallotBound, Knowledge, PeerFault};
 use super::message::{self, MessageKind, PeerPaxosMessage};
 use super::outside::Outside;
 use super::storage::{Aside, InstanceStorage, SharedLog, StorageStopped, lock};
@@ -119,6 +119,7 @@ pub struct Node {
     paxos: OmniPaxos<LogEntry, InstanceStorage>,
     aside: Aside,
     outside: Outside,
+    bound: BallotBound,
     stopped: bool,
     turn: Turn,
     /// Messages of this turn that have been taken from omnipaxos, in order.
@@ -138,6 +139,7 @@ impl Node {
         let paxos = build(&config, log, &aside)?;
         Ok(Self {
             outside: Outside::new(&config),
+            bound: BallotBound::new(paxos.get_promise()),
             config,
             log: log.clone(),
             paxos,
@@ -194,6 +196,7 @@ impl Node {
         }
         self.paxos = build(&self.config, &self.log, &self.aside)?;
         self.outside = Outside::new(&self.config);
+        self.bound = BallotBound::new(self.paxos.get_promise());
         self.outgoing.clear();
         Ok(())
     }
@@ -264,6 +267,7 @@ impl Node {
     /// Lets one tick of the driver's clock pass.
     pub fn tick(&mut self) -> Result<(), NodeError> {
         self.begin_input()?;
+        self.bound.tick();
         self.run(OmniPaxos::tick)?;
         let lasts = self.outside.tick(self.knowledge().accepting);
         if lasts && self.config.workarounds.return_from_outside {
@@ -444,6 +448,7 @@ impl Node {
             accepted: self.paxos.get_accepted_idx(),
             decided: self.paxos.get_decided_idx(),
             accepting: self.paxos.get_current_leader().is_some_and(|(_, accepting)| accepting),
+            bound: self.bound,
         }
     }
 

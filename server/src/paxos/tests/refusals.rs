@@ -91,6 +91,7 @@ fn impossible_ballots_and_indices_are_refused() {
         PaxosMsg::PrepareReq(PrepareReq { n: PaxosBallot { pid: 9, ..n } }),
         PaxosMsg::PrepareReq(PrepareReq { n: PaxosBallot { config_id: 2, ..n } }),
         PaxosMsg::PrepareReq(PrepareReq { n: PaxosBallot { n: u32::MAX, ..n } }),
+        PaxosMsg::PrepareReq(PrepareReq { n: PaxosBallot { n: n.n + (2 << 20), ..n } }),
     ];
     for msg in impossible {
         let refused = fault(&mut cluster, message(2, msg));
@@ -107,6 +108,25 @@ fn without_the_check_a_false_vote_decides_what_is_not_there() {
         cluster.node(1).handle_message(vote).unwrap();
     }
     assert_eq!((cluster.node(1).decided_index(), cluster.node(1).accepted_index()), (5, 0));
+}
+
+/// What is beyond the bound at first is within it some day: as many elections as that may have been held
+/// meanwhile.
+#[test]
+fn ballots_may_rise_with_time() {
+    let mut cluster = leading(Workarounds::ALL);
+    let n = ballot(&mut cluster);
+    // The cluster has settled for 600 ticks: 120 rounds, in which three members may draw one number each.
+    let high = PaxosBallot { n: n.n + (1 << 20) + 400, ..n };
+    let request = || message(2, PaxosMsg::PrepareReq(PrepareReq { n: high }));
+    let ticks = (0..).find(|_| {
+        let taken = cluster.node(1).handle_message(request()).is_ok();
+        if !taken {
+            cluster.node(1).tick().unwrap();
+        }
+        taken
+    });
+    assert!(ticks.is_some_and(|ticks| (1..200).contains(&ticks)), "{ticks:?}");
 }
 
 fn foreign() -> [PaxosMsg<LogEntry>; 2] {

@@ -8,8 +8,15 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use ::bytes::Bytes;
 
-use super::super::{AppendError, Workarounds};
-use super::cluster::{Choices, Cluster, Setup};
+use omnipaxos::ballot_leader_election::Ballot as PaxosBallot;
+use omnipaxos::messages::Message;
+use omnipaxos::messages::ballot_leader_election::{BLEMessage, HeartbeatMsg, HeartbeatReply};
+use omnipaxos::messages::sequence_paxos::{
+    NotAccepted, PaxosMessage, PaxosMsg, Prepare, PrepareReq,
+};
+
+use super::super::{AppendError, NodeError, PeerPaxosMessage, Workarounds};
+use super::cluster::{CONFIGURATION, Choices, Cluster, GROUP, Setup};
 
 #[derive(Clone, Copy, Debug)]
 struct Faults {
@@ -25,6 +32,8 @@ struct Faults {
     transfers: u64,
     /// Syncs that take longer than a turn of others, per mille.
     slow_syncs: u64,
+    /// Messages of a broken peer, whose ballots are far beyond all that there were, per mille of turns.
+    absurd_ballots: u64,
     /// The replicas must agree once the faults stop.
     must_settle: bool,
 }
@@ -36,6 +45,7 @@ const LOSSY: Faults = Faults {
     crashes: 0,
     transfers: 0,
     slow_syncs: 0,
+    absurd_ballots: 0,
     must_settle: false,
 };
 const CRASHES: Faults = Faults {
@@ -45,9 +55,11 @@ const CRASHES: Faults = Faults {
     crashes: 8,
     transfers: 0,
     slow_syncs: 0,
+    absurd_ballots: 0,
     must_settle: true,
 };
 const TRANSFERS: Faults = Faults { transfers: 10, ..CRASHES };
+const ABSURD: Faults = Faults { absurd_ballots: 20, ..TRANSFERS };
 const SLOW_DISKS: Faults = Faults { slow_syncs: 700, ..TRANSFERS };
 
 /// What happened in one run or many.
@@ -57,6 +69,8 @@ struct Total {
     crashes: u64,
     /// Messages that were handled while a log was made durable.
     settled: u64,
+    /// Messages of broken peers that were refused.
+    refused: u64,
 }
 
 struct Run<'a> {
@@ -93,6 +107,9 @@ impl Run<'_> {
         if self.faults.transfers > 0 && self.choices.chance(self.faults.transfers) {
             self.cluster.running(at).unwrap().node.take_lead().unwrap();
         }
+        if self.faults.absurd_ballots > 0 && self.choices.chance(self.faults.absurd_ballots) {
+            self.say_absurd(at);
+        }
         self.append_some(at, 2);
         for from in 0..self.cluster.replicas.len() {
             for _ in 0..self.choices.below(4) {
@@ -107,6 +124,46 @@ impl Run<'_> {
             }
         }
         self.append_some(at, 2);
+    }
+
+    /// A peer is broken for a moment: it has a ballot that so many elections cannot have led to.
+    fn say_absurd(&mut self, to: usize) {
+        let from = (to + 1 + usize::from(self.choices.chance(500))) % self.cluster.replicas.len();
+        let (to, from) = (to as u64 + 1, from as u64 + 1);
+        let n = match self.choices.below(3) {
+            0 => (1 << 31) - 1,
+            1 => u32::MAX,
+            _ => u32::try_from((1 << 22) + self.choices.below(1 << 30)).unwrap(),
+        };
+        let n = PaxosBallot { config_id: CONFIGURATION, n, priority: 0, pid: from };
+        let none = PaxosBallot::default();
+        let paxos = |msg| Message::SequencePaxos(PaxosMessage { from, to, msg });
+        let message = match self.choices.below(5) {
+            0 => paxos(PaxosMsg::Prepare(Prepare {
+                n,
+                decided_idx: 0,
+                n_accepted: none,
+                accepted_idx: 0,
+            })),
+            1 => paxos(PaxosMsg::PrepareReq(PrepareReq { n })),
+            2 => paxos(PaxosMsg::NotAccepted(NotAccepted { n })),
+            3 => paxos(PaxosMsg::Prepare(Prepare {
+                n: PaxosBallot { n: 2, ..n },
+                decided_idx: 0,
+                n_accepted: n,
+                accepted_idx: 0,
+            })),
+            _ => {
+                let reply = HeartbeatReply { round: 1, ballot: n, leader: n, happy: true };
+                Message::BLE(BLEMessage { from, to, msg: HeartbeatMsg::Reply(reply) })
+            }
+        };
+        let message = PeerPaxosMessage { group: GROUP, configuration: CONFIGURATION, message };
+        let at = usize::try_from(to - 1).unwrap();
+        match self.cluster.running(at).unwrap().node.handle_message(message) {
+            Err(NodeError::Peer(_)) => self.total.refused += 1,
+            other => assert!(other.is_ok(), "{other:?}"),
+        }
     }
 
     /// One turn, in which the power may fail before or after the early messages have left, at the
@@ -223,6 +280,12 @@ fn run(seed: u64, steps: u64, setup: Setup, faults: &Faults) -> Result<Total, St
     }
     if faults.must_settle {
         run.cluster.settle()?;
+        for id in 1..=run.cluster.replicas.len() as u64 {
+            let promised = run.cluster.node(id).promised_ballot().number;
+            if promised > 100_000 {
+                return Err(format!("replica {id} promised ballot {promised}"));
+            }
+        }
     }
     Ok(Total { decided: run.cluster.decided.len(), ..run.total })
 }
@@ -242,6 +305,7 @@ fn first_bad(
         total.decided += one.decided;
         total.crashes += one.crashes;
         total.settled += one.settled;
+        total.refused += one.refused;
     }
     Ok(total)
 }
@@ -270,6 +334,14 @@ fn early_messages_and_power_cuts_lose_nothing_that_was_decided() {
 fn nor_do_replicas_that_are_asked_to_lead() {
     let total = first_bad(1..301, 2000, Setup::PLAIN, &TRANSFERS).unwrap();
     assert!(total.decided > 10_000 && total.crashes > 1000, "{total:?}");
+}
+
+/// There are leaders as before, with ballots as before: the replicas agree in the end, and each has only
+/// promised what elections led to.
+#[test]
+fn nor_do_broken_peers_use_up_the_ballots() {
+    let total = first_bad(1..101, 2000, Setup::PLAIN, &ABSURD).unwrap();
+    assert!(total.decided > 3_000 && total.refused > 1_000, "{total:?}");
 }
 
 #[test]
