@@ -163,7 +163,13 @@ impl Outstanding {
             return;
         }
         for command in commands {
-            self.remove(key(command));
+            let key = key(command);
+            // What a client has received since an older acknowledgement still waits to be ordered.
+            let newer = matches!(key, Key::Acknowledge(_))
+                && self.by_key.get(&key).is_some_and(|at| self.by_order[at].command != *command);
+            if !newer {
+                self.remove(key);
+            }
         }
     }
 
@@ -217,6 +223,8 @@ impl Outstanding {
 
 #[cfg(test)]
 mod tests {
+    use gesmas_machine::Acknowledged;
+
     use super::*;
 
     /// More than there is.
@@ -279,6 +287,22 @@ mod tests {
         outstanding.applied(&[vote(12), vote(3)]);
         outstanding.add(vote(20).into());
         assert_eq!(outstanding.take_unsent(0, 1, ALL), [vote(20).into()]);
+    }
+
+    #[test]
+    fn an_older_acknowledgement_that_is_applied_leaves_the_newer_one() {
+        let acknowledge = |events| Command::Acknowledge {
+            session: SessionId(1),
+            acknowledged: Acknowledged { events, ..Acknowledged::default() },
+        };
+        let mut outstanding = Outstanding::default();
+        outstanding.add(acknowledge(1));
+        assert_eq!(outstanding.take_unsent(0, 1 << 20), [acknowledge(1)]);
+        outstanding.add(acknowledge(2));
+        outstanding.applied(&[acknowledge(1)]);
+        assert_eq!(outstanding.take_unsent(1, 1 << 20), [acknowledge(2)]);
+        outstanding.applied(&[acknowledge(2)]);
+        assert_eq!(outstanding.len(), 0);
     }
 
     #[test]
