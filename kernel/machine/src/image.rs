@@ -190,10 +190,14 @@ impl Snapshot {
 
     /// The same state at the beginning of another history, in which the log is empty: everything that
     /// comes is later than all that the old history may have given out after this moment. Numbers
-    /// go on from far beyond it, and the epoch says which of two positions is the later one.
+    /// go on from far beyond it, and the epoch says which of two positions is the later one. `replicas`
+    /// are those of the group from now on: majorities are theirs.
     #[must_use]
-    pub fn restored(mut self) -> Self {
+    pub fn restored(mut self, replicas: Vec<u64>) -> Self {
         let state = &mut self.state;
+        if let Some(genesis) = &mut state.genesis {
+            genesis.replicas = replicas;
+        }
         state.epoch += 1;
         state.ballot = crate::command::Ballot::default();
         state.checkpoints = imbl::OrdMap::new();

@@ -51,7 +51,9 @@ pub(super) fn run(args: &RestoreArgs, output: Output) -> Result<(), Failure> {
     let repo = FsRepo::open(config.data.join("snapshots")).map_err(SnapshotError::from);
     let files = progress::Observed::new(repo.map_err(failed)?, &bar);
     let mut target = Store::new(Box::new(files), owner);
-    let (head, bytes) = target.write(0, &loaded.snapshot.restored()).map_err(failed)?;
+    let members = config.members.iter().map(|member| member.replica).collect();
+    let restored = loaded.snapshot.restored(members);
+    let (head, bytes) = target.write(0, &restored).map_err(failed)?;
     bar.finish_and_clear();
     if output.json {
         let value = json!({ "step": head.step, "epoch": head.epoch, "bytes": bytes,

@@ -68,16 +68,18 @@ fn a_restored_state_goes_on_beyond_everything_that_its_history_gave_out() {
     lab.play("open ann\nopen bob");
     let snapshot = lab.machine().snapshot();
     let hash = snapshot.state_hash();
-    let restored = snapshot.restored();
+    let restored = snapshot.restored(vec![1, 2, 3]);
     assert_eq!(restored.epoch(), 1);
     assert_ne!(restored.state_hash(), hash);
     let again = Snapshot::read(&written(&restored)).expect("it is sound");
     assert_eq!(again.state_hash(), restored.state_hash());
-    let twice = again.restored();
+    let twice = again.restored(vec![1, 2, 3, 4, 5]);
     assert_eq!(twice.epoch(), 2);
     let mut machine = Machine::from_snapshot(twice, ScriptedEngine::new(), Settings::default())
         .expect("it is of this engine");
     assert_eq!(machine.ballot(), gesmas_machine::Ballot::default(), "any leader may begin");
+    let genesis = machine.genesis().expect("it was founded");
+    assert_eq!(genesis.replicas, [1, 2, 3, 4, 5], "majorities are those of the new members");
     let ballot = gesmas_machine::Ballot { configuration: 1, number: 1, priority: 0, replica: 1 };
     let now = machine.now();
     let open =
