@@ -4,6 +4,7 @@ pub mod bench;
 pub mod cli;
 pub mod demo;
 mod failure;
+mod folder;
 pub mod gateway;
 mod interface;
 pub mod json;

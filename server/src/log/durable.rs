@@ -12,7 +12,8 @@
 //! that has something to say, since losing one is safe.
 //!
 //! Invariants: one fdatasync per turn; offsets only grow; after a failure nothing is written. A full
-//! disk is no failure: it is noticed before the last room is used, and the log waits.
+//! disk is no failure, nor is a lack of file descriptors: either is noticed before the last room is used,
+//! and the log waits.
 //! Not here: opening (`recovery.rs`), and reading (`lookup.rs`).
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -107,8 +108,8 @@ pub struct Log {
     /// Instances whose decided index is not in the files yet.
     undecided_on_disk: BTreeSet<Instance>,
     poison: Option<String>,
-    /// Whether there is no room for the next file.
-    full: bool,
+    /// Why there is no next file, if there can be none now.
+    lack: Option<String>,
     /// Turns that were made durable since the log was opened.
     pub(super) syncs: u64,
 }
@@ -138,7 +139,7 @@ impl Log {
             syncing: None,
             undecided_on_disk: BTreeSet::new(),
             poison: None,
-            full: false,
+            lack: None,
             syncs: 0,
         }
     }
@@ -216,8 +217,8 @@ impl Log {
         !self.turn_has_more
     }
 
-    /// Makes the turn durable. With [`LogError::NoRoom`] nothing is written, and the turn waits for
-    /// another attempt. After any other error the log is poisoned: the replica must stop, and what
+    /// Makes the turn durable. With an error that [passes](LogError::passes) nothing is written, and the
+    /// turn waits for another attempt. After any other error the log is poisoned: the replica must stop, and what
     /// really reached the disk is found out by opening the log again.
     pub fn sync(&mut self) -> Result<(), LogError> {
         match self.begin_sync()? {
@@ -238,10 +239,10 @@ impl Log {
         let begun = self.write_turn();
         match &begun {
             Ok(_) => {}
-            Err(LogError::NoRoom { .. }) => {
+            Err(error) if error.passes() => {
                 self.turn.truncate(turn);
                 self.undecided_on_disk = undecided;
-                self.full = true;
+                self.lack = Some(error.to_string());
             }
             Err(error) => self.poison = Some(error.to_string()),
         }
@@ -259,19 +260,19 @@ impl Log {
         ended
     }
 
-    /// Whether there is no room for the next file: what is left in the current one is for a turn that
-    /// gives files back, no more.
-    pub fn is_full(&self) -> bool {
-        self.full
+    /// Why there can be no next file now, if there cannot: what is left in the current one is for a turn
+    /// that gives files back, no more.
+    pub fn lack(&self) -> Option<&str> {
+        self.lack.as_deref()
     }
 
-    /// Tries again to make room for the next file. True when there is some.
+    /// Tries again to make the next file. True when it is there.
     pub fn make_room(&mut self) -> Result<bool, LogError> {
         self.check_poison()?;
-        if self.full {
+        if self.lack.is_some() {
             self.secure_next_file().inspect_err(|error| self.poison = Some(error.to_string()))?;
         }
-        Ok(!self.full)
+        Ok(self.lack.is_none())
     }
 
     fn write_turn(&mut self) -> Result<FileSync, LogError> {
@@ -282,8 +283,8 @@ impl Log {
             let decided = Call::Decided(state.decided);
             self.encode(instance, &decided);
         }
-        // With a full disk only the turn that may give files back comes here.
-        let reserve = if self.full { 0 } else { RESERVE_BYTES };
+        // Without a next file only the turn that may give files back comes here.
+        let reserve = if self.lack.is_some() { 0 } else { RESERVE_BYTES };
         if self.active.offset + self.turn_bytes() + reserve > self.active.header.size {
             for (instance, base) in self.state.settled() {
                 call::encode_base(&mut self.turn, instance, base);
@@ -359,7 +360,7 @@ impl Log {
             }
         };
         self.active = ActiveFile { header, offset: HEADER_BYTES };
-        self.full = false;
+        self.lack = None;
         Ok(())
     }
 
@@ -377,6 +378,7 @@ impl Log {
         match self.repo.create(number, size, &header.encode()) {
             Ok(()) => Ok(header),
             Err(RepoError::Full { .. }) => Err(LogError::NoRoom { file: number, bytes: size }),
+            Err(RepoError::NoDescriptor { .. }) => Err(LogError::NoDescriptor { file: number }),
             Err(error) => Err(error.into()),
         }
     }
@@ -401,7 +403,7 @@ impl Log {
         Ok(())
     }
 
-    /// Has the next file, or notes that there is no room for it.
+    /// Has the next file, or notes why there can be none now.
     fn secure_next_file(&mut self) -> Result<(), LogError> {
         let number = self.active.header.number + 1;
         self.wait_for_next_file(number);
@@ -410,14 +412,14 @@ impl Log {
                 Ok(header) => {
                     self.spares.insert(number, header);
                 }
-                Err(LogError::NoRoom { .. }) => {
-                    self.full = true;
+                Err(error) if error.passes() => {
+                    self.lack = Some(error.to_string());
                     return Ok(());
                 }
                 Err(error) => return Err(error),
             }
         }
-        self.full = false;
+        self.lack = None;
         Ok(())
     }
 

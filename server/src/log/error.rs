@@ -163,6 +163,16 @@ pub enum LogError {
         /// Its length.
         bytes: u64,
     },
+    /// No file can be opened now, so there is no next one. Nothing is lost, and another attempt may
+    /// succeed.
+    #[error(
+        "log file {file} cannot be made, since too many files are open; raise the limit on open \
+         files, the replica goes on by itself"
+    )]
+    NoDescriptor {
+        /// The file.
+        file: u64,
+    },
     /// One turn is larger than any record may be.
     #[error("one turn has {bytes} bytes, more than the {limit} that one record may have")]
     TurnTooLarge {
@@ -180,4 +190,13 @@ pub enum LogError {
         /// The first failure.
         cause: String,
     },
+}
+
+impl LogError {
+    /// Whether the next file cannot be made just now, and another attempt may succeed: the log is as
+    /// it was, and not poisoned.
+    #[must_use]
+    pub const fn passes(&self) -> bool {
+        matches!(self, Self::NoRoom { .. } | Self::NoDescriptor { .. })
+    }
 }

@@ -1,8 +1,9 @@
 //! Opening a log: new, or from what a stopped or crashed replica left.
 //!
-//! Recovery applies every record in order, wipes what a crash left of the last turn, and syncs the
-//! file it goes on in: a record may have been read from the system's memory without being on the
-//! disk, and nothing may be promised on its ground before it is.
+//! Recovery applies every record in order, wipes what a crash left of the last turn, writes the last
+//! record once more, and syncs the file it goes on in: the record may have been read from the system's
+//! memory without being on the disk, and nothing may be promised on its ground before it is. To sync it
+//! is not enough: after a sync that failed the system takes what it could not write for written.
 //! The decided index may come back lower than it was, since it does not cost a sync of its own; the
 //! leader decides the rest again.
 
@@ -41,6 +42,8 @@ impl Log {
         let mut state = State::new(settings.cache_bytes);
         // The file whose first record was read last.
         let mut begun = 0;
+        // Each record had a sync of its own, so that no other than the last can be in doubt.
+        let mut last = None;
         let identity = Some(settings.identity);
         let walked =
             scan::walk(&mut *repo, identity, &mut Vec::new(), &mut |header, offset, record| {
@@ -48,6 +51,7 @@ impl Log {
                     apply_bases(&mut state, header.number, begun == 0, record.body)?;
                     begun = header.number;
                 }
+                last = Some((offset, record.total));
                 apply_record(&mut state, header, offset, record.body)
             })?;
         let oldest = walked.oldest;
@@ -79,6 +83,11 @@ impl Log {
             if *file != walked.active {
                 repo.sync(*file)?;
             }
+        }
+        if let Some((offset, length)) = last {
+            let mut bytes = vec![0; length];
+            repo.read(walked.active, offset, &mut bytes)?;
+            repo.write(walked.active, offset, &bytes)?;
         }
         repo.sync(walked.active)?;
         for file in walked.leftovers {

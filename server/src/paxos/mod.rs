@@ -37,5 +37,5 @@ pub use message::{MessageKind, PeerPaxosMessage};
 pub use node::{AppendError, Leader, Node, NodeError, Received};
 pub(crate) use storage::lock;
 pub use storage::{
-    SharedLog, begin_sync, end_sync, is_full, make_room, needs_sync, share, sync, syncs,
+    SharedLog, begin_sync, end_sync, lack, make_room, needs_sync, share, sync, syncs,
 };

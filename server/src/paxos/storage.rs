@@ -51,14 +51,14 @@ pub fn needs_sync(log: &SharedLog) -> bool {
     lock(log).needs_sync()
 }
 
-/// Whether a shared log has room to go on, after another look at a disk that was full.
+/// Whether a shared log can go on, after another attempt to make its next file.
 pub fn make_room(log: &SharedLog) -> Result<bool, LogError> {
     lock(log).make_room()
 }
 
-/// Whether a shared log lacks room to go on.
-pub fn is_full(log: &SharedLog) -> bool {
-    lock(log).is_full()
+/// Why a shared log cannot go on now, if it cannot.
+pub fn lack(log: &SharedLog) -> Option<String> {
+    lock(log).lack().map(Into::into)
 }
 
 /// Turns that a shared log has made durable.

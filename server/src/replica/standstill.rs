@@ -1,25 +1,26 @@
-//! Standing still: what a replica does while its disk has no room.
+//! Standing still: what a replica does while it cannot make the next file of its log, since its disk has no
+//! room or its process has no file descriptor left.
 //!
 //! It takes part in nothing: no ticks for the node, no frames, no commands, no reads. Its peers miss
 //! its heartbeats and go on without it; its clients go elsewhere. Every now and then it looks whether
-//! there is room, and first gives back what it can itself.
+//! the file can be made, and first gives back what it can itself.
 //! Invariants: it stands still between two turns, or in the middle of one whose record found no room;
 //! nothing of that one leaves before it is durable. Frames that came meanwhile are lost, so all
 //! connections with peers must be made anew before it goes on with them.
-//! Not here: how the log notices that the disk is full.
+//! Not here: how the log notices it.
 
 use gesmas_machine::{Engine, PlantedBug};
 
 use super::{Replica, ReplicaError};
 use crate::{log::LogError, paxos, snapshot::Done};
 
-/// Time between two looks at a full disk, nanoseconds: each tries to write a whole file.
+/// Time between two looks, nanoseconds: each tries to write a whole file.
 const LOOK_AGAIN: u64 = 1_000_000_000;
 
 /// See the file's head.
 #[derive(Debug, Default)]
 pub(super) struct Standstill {
-    /// Since when it stands still, and when the disk was last looked at, monotonic nanoseconds.
+    /// Since when it stands still, and when it last looked, monotonic nanoseconds.
     since: Option<(u64, u64)>,
     /// Whether a turn waits in the middle: its record found no room.
     unfinished: bool,
@@ -44,7 +45,7 @@ impl Standstill {
 }
 
 impl<E: Engine> Replica<E> {
-    /// Whether this replica stands still because its disk has no room.
+    /// Whether this replica stands still because it cannot make the next file of its log.
     pub fn stands_still(&self) -> bool {
         self.standstill.since.is_some()
     }
@@ -87,7 +88,7 @@ impl<E: Engine> Replica<E> {
     ) -> Result<bool, ReplicaError> {
         match synced {
             Ok(()) => Ok(true),
-            Err(error @ LogError::NoRoom { .. }) => {
+            Err(error) if error.passes() => {
                 self.stand_still(&error.to_string());
                 Ok(false)
             }
@@ -95,17 +96,20 @@ impl<E: Engine> Replica<E> {
         }
     }
 
-    /// Stands still if the turn that has just ended took the last room but what giving files back
-    /// may need.
+    /// Stands still if the turn that has just ended took the last room of the current file but what
+    /// giving files back may need, and there can be no next one.
     pub(super) fn stand_still_if_full(&mut self) {
-        if paxos::is_full(&self.log) {
-            self.stand_still("the disk has no room for the next file of the log");
+        if let Some(lack) = paxos::lack(&self.log) {
+            self.stand_still(&lack);
         }
     }
 
     fn stand_still(&mut self, why: &str) {
         if self.standstill.since.is_none() {
-            tracing::error!(why, "this replica stands still until there is room on its disk");
+            tracing::error!(
+                why,
+                "this replica stands still until it can make the next file of its log"
+            );
             self.standstill.since = Some((self.now.monotonic, self.now.monotonic));
             self.standstill.times += 1;
         }
@@ -141,7 +145,7 @@ impl<E: Engine> Replica<E> {
         self.standstill.since = None;
         self.standstill.reconnect = true;
         let seconds = now.saturating_sub(since) / 1_000_000_000;
-        tracing::info!(seconds, "there is room again, and this replica goes on");
+        tracing::info!(seconds, "the next file of the log can be made, and this replica goes on");
         if let Some(done) = self.standstill.fetched.take() {
             self.handle_done(done)?;
         }

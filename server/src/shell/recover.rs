@@ -5,7 +5,7 @@
 //! Not here: threads and sockets (`serve.rs`).
 
 use std::{
-    fs, io,
+    io,
     path::{Path, PathBuf},
 };
 
@@ -17,6 +17,7 @@ use gesmas_machine::{
 
 use super::{config::Config, input::HostClock, serve::ServeError};
 use crate::{
+    folder as folders,
     log::{
         Identity, Log, LogError, LogSettings,
         repo::{FsRepo, Repo as _},
@@ -160,7 +161,9 @@ fn open_log(config: &Config) -> Result<Log, ServeError> {
 
 pub(super) fn folder(data: &Path, name: &str) -> Result<PathBuf, ServeError> {
     let path = data.join(name);
-    fs::create_dir_all(&path).map_err(|error| ServeError::Folder { path: path.clone(), error })?;
+    folders::make(data)
+        .and_then(|()| folders::make(&path))
+        .map_err(|error| ServeError::Folder { path: path.clone(), error })?;
     Ok(path)
 }
 

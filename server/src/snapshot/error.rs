@@ -64,9 +64,9 @@ impl SnapshotError {
         matches!(self, Self::Damaged { .. } | Self::Image { error: Torn | Damaged { .. }, .. })
     }
 
-    /// Whether there was no room, which may come back.
+    /// Whether it says nothing about the snapshot: there is no room, or no file can be opened, just now.
     #[must_use]
-    pub fn is_full(&self) -> bool {
-        matches!(self, Self::Repo(RepoError::Full { .. }))
+    pub fn passes(&self) -> bool {
+        matches!(self, Self::Repo(error) if error.passes())
     }
 }

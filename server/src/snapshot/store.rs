@@ -261,7 +261,8 @@ impl Store {
         Ok(length + bytes.len() as u64)
     }
 
-    /// Checks what was fetched and makes it a whole snapshot. What is damaged is dropped.
+    /// Checks what was fetched and makes it a whole snapshot. What is damaged is dropped; what cannot
+    /// be read just now stays.
     ///
     /// # Errors
     /// When it cannot be trusted, or the folder fails.
@@ -273,6 +274,8 @@ impl Store {
                 self.remove_before(index)?;
                 Ok(loaded)
             }
+            // What was fetched is as good as it was, and is checked again.
+            Err(error) if error.passes() => Err(error),
             Err(error) => {
                 self.repo.remove(Stage::Fetching, index)?;
                 Err(error)

@@ -70,11 +70,31 @@ fn a_full_disk_leaves_nothing_of_the_file() {
     let disk = MemRepo::new();
     disk.set_room(Some(100));
     let error = store(&disk).write(7, &snapshot()).unwrap_err();
-    assert!(error.is_full(), "{error}");
+    assert!(error.passes(), "{error}");
     disk.set_room(None);
     assert!(store(&disk).list().unwrap().is_empty());
     assert!(disk.clone().list(Stage::Writing).unwrap().is_empty());
     store(&disk).write(7, &snapshot()).unwrap();
+}
+
+#[test]
+fn want_of_a_descriptor_costs_neither_a_snapshot_nor_what_was_fetched() {
+    let (here, there) = (MemRepo::new(), MemRepo::new());
+    here.set_descriptors(false);
+    let error = store(&here).write(7, &snapshot()).unwrap_err();
+    assert!(error.passes(), "{error}");
+    here.set_descriptors(true);
+    store(&there).write(7, &snapshot()).unwrap();
+    let (whole, total) = store(&there).piece(7, 0).unwrap();
+    let mut fetching = store(&here);
+    fetching.begin_fetch(7).unwrap();
+    assert_eq!(fetching.add_piece(7, 0, &whole).unwrap(), total);
+    here.set_descriptors(false);
+    let error = fetching.finish_fetch(7).unwrap_err();
+    assert!(error.passes(), "{error}");
+    here.set_descriptors(true);
+    assert_eq!(fetching.begin_fetch(7).unwrap(), total, "all of it is still there");
+    assert_eq!(fetching.finish_fetch(7).unwrap().head.index, 7);
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::{
 use gesmas::{
     log::{
         Identity, Log, LogError, LogSettings,
-        repo::{Action, FileSync, MemDisk, MemRepo, Repo, RepoError},
+        repo::{Action, FileSync, Lack, MemDisk, MemRepo, Repo, RepoError},
     },
     snapshot::{self, Store},
 };
@@ -209,9 +209,15 @@ impl Disk {
         self.done.lock().expect("one thread")
     }
 
-    /// Whether there is room for another file of the log from now on.
-    pub(crate) fn set_full(&self, full: bool) {
-        self.disk.set_full(full);
+    /// What is lacking for another file from now on: room for one of the log, or a file descriptor.
+    pub(crate) fn set_lack(&self, lack: Option<Lack>) {
+        self.disk.set_lack(lack);
+        self.snapshots.set_descriptors(lack != Some(Lack::Descriptor));
+    }
+
+    /// Whether the next sync of the log fails, and the system forgets what it was to write.
+    pub(crate) fn fail_sync(&self, fails: bool) {
+        self.disk.fail_sync(fails);
     }
 
     /// The power fails after some further steps on the disk.

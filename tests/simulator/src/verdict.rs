@@ -155,8 +155,14 @@ counts! {
     starts_starving,
     /// Disks that were full for a while.
     full_disks,
-    /// Replicas that stood still for that.
+    /// Replicas that had no file descriptor left for a while.
+    scarce_descriptors,
+    /// Replicas that stood still for either.
     standstills,
+    /// Those of them that last lacked a descriptor.
+    standstills_for_descriptors,
+    /// Syncs of logs that failed, after which the replica began anew without a power cut.
+    failed_syncs,
     /// Replicas that took over from a leader whose process was gone.
     takeovers,
     /// Replicas that took the lead because they were asked to.
@@ -230,7 +236,7 @@ counts! {
 }
 
 /// Rare events that many runs together must have seen, each at least once.
-pub const MARKS: [&str; 31] = [
+pub const MARKS: [&str; 33] = [
     "ordered_by_two_leaders",
     "cancels_beside_grants",
     "undone_segments",
@@ -250,6 +256,8 @@ pub const MARKS: [&str; 31] = [
     "divergences",
     "divergences_named",
     "standstills",
+    "standstills_for_descriptors",
+    "failed_syncs",
     "takeovers",
     "transfers",
     "settled",
@@ -265,12 +273,14 @@ pub const MARKS: [&str; 31] = [
 ];
 
 /// Faults that happened, by kind.
-pub const FAULTS: [&str; 20] = [
+pub const FAULTS: [&str; 22] = [
     "crashes",
     "crashes_in_turn",
     "power_cuts",
     "damaged_snapshots",
     "full_disks",
+    "scarce_descriptors",
+    "failed_syncs",
     "lost_disks",
     "flipped_bits",
     "misdirected_writes",

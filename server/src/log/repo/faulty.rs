@@ -6,6 +6,8 @@
 
 use std::io;
 
+use rustix::io::Errno;
+
 use super::{Action, FileSync, Repo, RepoError};
 
 /// What is about to happen.
@@ -28,6 +30,8 @@ pub enum Fault {
     None,
     /// The system reports this and nothing happens.
     Error(io::ErrorKind),
+    /// The system reports this number of its own and nothing happens.
+    Errno(Errno),
     /// A write puts down only this many bytes and reports an error.
     Torn(u64),
     /// A write puts down, or a read returns, this bit of its bytes flipped, and reports success.
@@ -59,6 +63,7 @@ impl<R: Repo> FaultyRepo<R> {
     ) -> Result<Fault, RepoError> {
         match (self.plan)(Operation { action, file, offset, length }) {
             Fault::Error(kind) => Err(RepoError::of_file(action, file, kind.into())),
+            Fault::Errno(errno) => Err(RepoError::of_file(action, file, errno.into())),
             other => Ok(other),
         }
     }
@@ -104,7 +109,9 @@ impl<R: Repo> Repo for FaultyRepo<R> {
                 self.inner.write(file, offset, &bytes)
             }
             Fault::Ignored => Ok(()),
-            Fault::None | Fault::Error(_) => self.inner.write(file, offset, bytes),
+            Fault::None | Fault::Error(_) | Fault::Errno(_) => {
+                self.inner.write(file, offset, bytes)
+            }
         }
     }
 

@@ -4,6 +4,10 @@
 //! written under a temporary name, synced, renamed, and the folder synced; left-over temporary
 //! files are removed when the folder is opened for writing. A lock on the file `lock` keeps a
 //! second process out; the system drops it with the process, however that ends.
+//!
+//! Invariants: at most [`OPEN_MOST`] files are open besides the lock, the folder and one spare descriptor,
+//! however many there are; a file that is there can be opened although the process has no descriptor
+//! left, since one of those is given up for it.
 //! Not here: any retry. An error goes to the log, which stops.
 
 use std::collections::BTreeMap;
@@ -14,30 +18,48 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use super::{Action, FileSync, Repo, RepoError};
+use super::{Action, FileSync, Repo, RepoError, lacks_descriptor};
+use crate::folder as folders;
 
 const LOCK_NAME: &str = "lock";
 const FILE_SUFFIX: &str = ".log";
 const TEMPORARY_SUFFIX: &str = ".log.new";
 /// Zeros are written in pieces of this many bytes.
 const ZERO_CHUNK_BYTES: usize = 1 << 20;
+/// Files that stay open: the one that is written, and some that are read.
+pub(crate) const OPEN_MOST: usize = 8;
 
 /// A folder of log files.
 #[derive(Debug)]
 pub struct FsRepo {
     folder: PathBuf,
     open: BTreeMap<u64, Arc<File>>,
-    ahead: BTreeMap<u64, JoinHandle<Result<(), RepoError>>>,
-    /// Held for as long as the folder is open for writing; none for a reader.
-    lock: Option<File>,
+    ahead: BTreeMap<u64, JoinHandle<Result<File, RepoError>>>,
+    /// None for a reader.
+    held: Option<Held>,
+}
+
+/// What is held for as long as the folder is open for writing.
+#[derive(Debug)]
+struct Held {
+    /// Keeps others out.
+    _lock: File,
+    /// The folder: to make durable which files it has takes no descriptor then.
+    folder: Arc<File>,
+    /// A descriptor that is given up for a file when there is no other.
+    spare: Option<File>,
 }
 
 impl FsRepo {
+    /// Descriptors that it takes at most: the lock, the folder, the spare one, the files that are open,
+    /// one more that is being opened, and one that is made ahead.
+    pub(crate) const DESCRIPTORS: u64 = 5 + OPEN_MOST as u64;
+
     /// Opens a folder for writing, makes it if it is not there, and locks it.
     pub fn open(folder: impl Into<PathBuf>) -> Result<Self, RepoError> {
         let folder = folder.into();
         let failed = |source| RepoError::new(Action::Open, folder.display().to_string(), source);
-        fs::create_dir_all(&folder).map_err(failed)?;
+        folders::make(&folder).map_err(failed)?;
         let lock = OpenOptions::new()
             .create(true)
             .truncate(false)
@@ -52,36 +74,66 @@ impl FsRepo {
             Err(TryLockError::Error(source)) => return Err(failed(source)),
         }
         remove_temporary_files(&folder).map_err(failed)?;
-        sync_folder(&folder).map_err(failed)?;
-        if let Some(parent) = folder.parent().filter(|parent| parent.is_dir()) {
-            sync_folder(parent).map_err(failed)?;
-        }
-        Ok(Self { folder, open: BTreeMap::new(), ahead: BTreeMap::new(), lock: Some(lock) })
+        let itself = File::open(&folder).map_err(failed)?;
+        itself.sync_all().map_err(failed)?;
+        let spare = Some(itself.try_clone().map_err(failed)?);
+        let held = Some(Held { _lock: lock, folder: Arc::new(itself), spare });
+        Ok(Self { folder, open: BTreeMap::new(), ahead: BTreeMap::new(), held })
     }
 
     /// Opens a folder to look at it. It is not locked, not changed, and must not be written to.
     pub fn read_only(folder: impl Into<PathBuf>) -> Self {
-        Self { folder: folder.into(), open: BTreeMap::new(), ahead: BTreeMap::new(), lock: None }
+        Self { folder: folder.into(), open: BTreeMap::new(), ahead: BTreeMap::new(), held: None }
     }
 
     fn file(&mut self, action: Action, number: u64) -> Result<&Arc<File>, RepoError> {
-        use std::collections::btree_map::Entry;
-        match self.open.entry(number) {
-            Entry::Occupied(entry) => Ok(entry.into_mut()),
-            Entry::Vacant(entry) => {
-                let path = path(&self.folder, number, FILE_SUFFIX);
-                let file = OpenOptions::new()
-                    .read(true)
-                    .write(self.lock.is_some())
-                    .open(&path)
-                    .map_err(|source| RepoError::of_file(action, number, source))?;
-                Ok(entry.insert(Arc::new(file)))
+        if !self.open.contains_key(&number) {
+            let file = self
+                .open_file(number)
+                .map_err(|source| RepoError::of_file(action, number, source))?;
+            self.keep_open(number, file);
+        }
+        Ok(&self.open[&number])
+    }
+
+    /// Opens a file that is there. Without a descriptor for it, one of this folder's own is given up.
+    fn open_file(&mut self, number: u64) -> io::Result<File> {
+        let path = path(&self.folder, number, FILE_SUFFIX);
+        let mut options = OpenOptions::new();
+        options.read(true).write(self.held.is_some());
+        match options.open(&path) {
+            Err(error) if lacks_descriptor(&error) => {
+                self.open.pop_first();
+                if let Some(held) = &mut self.held {
+                    held.spare = None;
+                }
+                options.open(&path)
             }
+            opened => opened,
         }
     }
 
-    fn check_writable(&self) {
-        assert!(self.lock.is_some(), "a folder that was opened to look at it is not written to");
+    /// Keeps a file open; the oldest of too many is closed, which is read seldom.
+    fn keep_open(&mut self, number: u64, file: File) {
+        self.open.insert(number, Arc::new(file));
+        if self.open.len() > OPEN_MOST
+            && let Some(oldest) = self.open.keys().copied().find(|open| *open != number)
+        {
+            self.open.remove(&oldest);
+        }
+        if let Some(Held { folder, spare: spare @ None, .. }) = &mut self.held {
+            // Should there be none for it, the next file that is opened tries again.
+            *spare = folder.try_clone().ok();
+        }
+    }
+
+    /// Where new files are made.
+    fn place(&self) -> Place {
+        Place { path: self.folder.clone(), folder: Arc::clone(&self.held().folder) }
+    }
+
+    fn held(&self) -> &Held {
+        self.held.as_ref().expect("a folder that was opened to look at it is not written to")
     }
 }
 
@@ -114,14 +166,14 @@ impl Repo for FsRepo {
     }
 
     fn write(&mut self, file: u64, offset: u64, bytes: &[u8]) -> Result<(), RepoError> {
-        self.check_writable();
+        self.held();
         self.file(Action::Write, file)?
             .write_all_at(bytes, offset)
             .map_err(|source| RepoError::of_file(Action::Write, file, source))
     }
 
     fn begin_sync(&mut self, number: u64) -> Result<FileSync, RepoError> {
-        self.check_writable();
+        self.held();
         let file = Arc::clone(self.file(Action::Sync, number)?);
         Ok(Box::new(move || {
             file.sync_data().map_err(|source| RepoError::of_file(Action::Sync, number, source))
@@ -129,26 +181,27 @@ impl Repo for FsRepo {
     }
 
     fn create(&mut self, file: u64, size: u64, header: &[u8]) -> Result<(), RepoError> {
-        self.check_writable();
+        let place = self.place();
         self.open.remove(&file);
-        create_durable(&self.folder, file, size, header)
+        let made = place.create(file, size, header)?;
+        self.keep_open(file, made);
+        Ok(())
     }
 
     fn remove(&mut self, file: u64) -> Result<(), RepoError> {
-        self.check_writable();
+        let itself = Arc::clone(&self.held().folder);
         self.open.remove(&file);
         fs::remove_file(path(&self.folder, file, FILE_SUFFIX))
-            .and_then(|()| sync_folder(&self.folder))
+            .and_then(|()| itself.sync_all())
             .map_err(|source| RepoError::of_file(Action::Remove, file, source))
     }
 
     fn create_ahead(&mut self, file: u64, size: u64, header: &[u8]) {
-        self.check_writable();
-        let folder = self.folder.clone();
+        let place = self.place();
         let header = header.to_vec();
         let spawned = std::thread::Builder::new()
             .name(format!("log-file-{file}"))
-            .spawn(move || create_durable(&folder, file, size, &header));
+            .spawn(move || place.create(file, size, &header));
         // Without a thread the file is made when it is needed.
         if let Ok(thread) = spawned {
             self.ahead.insert(file, thread);
@@ -157,8 +210,8 @@ impl Repo for FsRepo {
 
     fn wait_created(&mut self, file: u64) -> Result<bool, RepoError> {
         let Some(thread) = self.ahead.remove(&file) else { return Ok(false) };
-        thread.join().expect("making a file does not panic")?;
-        self.open.remove(&file);
+        let made = thread.join().expect("making a file does not panic")?;
+        self.keep_open(file, made);
         Ok(true)
     }
 }
@@ -181,10 +234,28 @@ fn path(folder: &Path, number: u64, suffix: &str) -> PathBuf {
     folder.join(file_name(number, suffix))
 }
 
-fn create_durable(folder: &Path, number: u64, size: u64, header: &[u8]) -> Result<(), RepoError> {
-    let create = || -> io::Result<()> {
-        let temporary = path(folder, number, TEMPORARY_SUFFIX);
-        let mut file = File::create(&temporary)?;
+/// Where files are made, on any thread.
+struct Place {
+    path: PathBuf,
+    folder: Arc<File>,
+}
+
+impl Place {
+    /// Makes a durable file, and gives it as it is open: to write to it takes no further descriptor.
+    fn create(&self, number: u64, size: u64, header: &[u8]) -> Result<File, RepoError> {
+        self.try_create(number, size, header).map_err(|source| {
+            // What was written of it takes the room that is lacking. Should this fail too, the next
+            // start removes it.
+            let _left = fs::remove_file(path(&self.path, number, TEMPORARY_SUFFIX));
+            RepoError::of_file(Action::Create, number, source)
+        })
+    }
+
+    fn try_create(&self, number: u64, size: u64, header: &[u8]) -> io::Result<File> {
+        let temporary = path(&self.path, number, TEMPORARY_SUFFIX);
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(true);
+        let mut file = options.open(&temporary)?;
         file.write_all(header)?;
         let zeros = vec![0; ZERO_CHUNK_BYTES];
         let mut left = size - header.len() as u64;
@@ -194,19 +265,10 @@ fn create_durable(folder: &Path, number: u64, size: u64, header: &[u8]) -> Resul
             left -= length as u64;
         }
         file.sync_all()?;
-        fs::rename(&temporary, path(folder, number, FILE_SUFFIX))?;
-        sync_folder(folder)
-    };
-    create().map_err(|source| {
-        // What was written of it takes the room that is lacking. Should this fail too, the next start
-        // removes it.
-        let _left = fs::remove_file(path(folder, number, TEMPORARY_SUFFIX));
-        RepoError::of_file(Action::Create, number, source)
-    })
-}
-
-fn sync_folder(folder: &Path) -> io::Result<()> {
-    File::open(folder)?.sync_all()
+        fs::rename(&temporary, path(&self.path, number, FILE_SUFFIX))?;
+        self.folder.sync_all()?;
+        Ok(file)
+    }
 }
 
 fn remove_temporary_files(folder: &Path) -> io::Result<()> {

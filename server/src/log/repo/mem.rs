@@ -11,6 +11,8 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use rustix::io::Errno;
+
 use super::{Action, FileSync, Repo, RepoError};
 
 /// What a disk writes as a whole, if it writes it at all.
@@ -38,9 +40,20 @@ struct Disk {
     locked: bool,
     generation: u64,
     steps_left: Option<u64>,
-    /// Whether there is no room for another file.
-    full: bool,
+    /// Why no other file can be made, if none can.
+    lack: Option<Lack>,
+    /// Whether the next sync fails, and what it was to make durable is forgotten.
+    fails_sync: bool,
     syncs: u64,
+}
+
+/// What is lacking for another file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lack {
+    /// Room on the disk.
+    Room,
+    /// A file descriptor.
+    Descriptor,
 }
 
 #[derive(Debug, Default)]
@@ -100,9 +113,15 @@ impl MemDisk {
         self.disk().steps_left = Some(steps);
     }
 
-    /// Whether there is room for another file from now on.
-    pub fn set_full(&self, full: bool) {
-        self.disk().full = full;
+    /// What is lacking for another file from now on.
+    pub fn set_lack(&self, lack: Option<Lack>) {
+        self.disk().lack = lack;
+    }
+
+    /// Whether the next sync fails, as one does whose sectors cannot be written: a reader sees what was
+    /// written, the system takes it for done, no later sync writes it, and a power cut loses it.
+    pub fn fail_sync(&self, fails: bool) {
+        self.disk().fails_sync = fails;
     }
 
     /// How often anything was made durable, to check that a turn costs one sync.
@@ -239,6 +258,10 @@ impl Repo for MemRepo {
         Ok(Box::new(move || {
             opened.step(Action::Sync, file, |disk| {
                 disk.syncs += 1;
+                if std::mem::take(&mut disk.fails_sync) {
+                    find(disk, file)?.pending.clear();
+                    return Err(Errno::IO.into());
+                }
                 find(disk, file)?.sync();
                 Ok(())
             })
@@ -250,8 +273,10 @@ impl Repo for MemRepo {
         current[..header.len()].copy_from_slice(header);
         // The temporary file is written and synced; a power cut here leaves nothing that counts.
         self.0.step(Action::Create, file, |disk| {
-            if disk.full {
-                return Err(io::ErrorKind::StorageFull.into());
+            match disk.lack {
+                Some(Lack::Room) => return Err(io::ErrorKind::StorageFull.into()),
+                Some(Lack::Descriptor) => return Err(Errno::MFILE.into()),
+                None => {}
             }
             disk.syncs += 1;
             Ok(())

@@ -19,9 +19,11 @@ mod mem;
 
 use std::io;
 
+use rustix::io::Errno;
+
 pub use self::faulty::{Fault, FaultyRepo, Operation};
 pub use self::fs::FsRepo;
-pub use mem::{MemDisk, MemRepo};
+pub use mem::{Lack, MemDisk, MemRepo};
 
 /// What is left to do to make a file durable.
 pub type FileSync = Box<dyn FnOnce() -> Result<(), RepoError> + Send>;
@@ -121,6 +123,16 @@ pub enum RepoError {
         /// To which file or folder.
         subject: String,
     },
+    /// The process, or the system, has as many files open as it may.
+    #[error(
+        "too many files are open: cannot {action} {subject}; raise the limit on open files, and start the replica again if it stopped"
+    )]
+    NoDescriptor {
+        /// What was being done.
+        action: Action,
+        /// To which file or folder.
+        subject: String,
+    },
     /// Anything else that the system reports.
     #[error("cannot {action} {subject}: {source}")]
     Io {
@@ -137,6 +149,9 @@ impl RepoError {
     /// Sorts an error of the system.
     pub(crate) fn new(action: Action, subject: impl Into<String>, source: io::Error) -> Self {
         let subject = subject.into();
+        if lacks_descriptor(&source) {
+            return Self::NoDescriptor { action, subject };
+        }
         match source.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
                 Self::Full { action, subject }
@@ -148,4 +163,17 @@ impl RepoError {
     pub(crate) fn of_file(action: Action, file: u64, source: io::Error) -> Self {
         Self::new(action, format!("log file {file}"), source)
     }
+
+    /// Whether it says nothing about the disk's health, and another attempt may succeed: there is no
+    /// room, or no file can be opened, just now.
+    #[must_use]
+    pub const fn passes(&self) -> bool {
+        matches!(self, Self::Full { .. } | Self::NoDescriptor { .. })
+    }
+}
+
+/// Whether the system refuses for want of a file descriptor: the process has all that it may have, or
+/// the system has no more.
+pub(crate) fn lacks_descriptor(error: &io::Error) -> bool {
+    matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE))
 }

@@ -2,6 +2,8 @@
 
 use std::io::ErrorKind;
 
+use rustix::io::Errno;
+
 use super::super::repo::{Action, Fault, FaultyRepo, RepoError};
 use super::*;
 
@@ -32,6 +34,31 @@ fn after_a_failed_sync_the_log_never_writes_again() {
     assert_eq!((disk.syncs(), disk.bytes(1)), (syncs, bytes));
 }
 
+/// The system reports once that it could not write, and takes the bytes for written from then on: the
+/// next life sees them, and a sync of it does nothing. What it has told of must last all the same.
+#[test]
+fn what_a_life_after_a_failed_sync_has_seen_survives_a_power_cut() {
+    let disk = MemDisk::new();
+    let mut log = create(&disk);
+    run_turns(&mut log, 3);
+    log.record(FIRST, &Call::Promise(ballot(9))).unwrap();
+    log.record(FIRST, &Call::Append(vec![entry(4, 1_000)])).unwrap();
+    disk.fail_sync(true);
+    log.sync().unwrap_err();
+    drop(log);
+    // The disk fails again, in the next life and in that after it.
+    for _ in 0..2 {
+        disk.fail_sync(true);
+        assert!(open(&disk).is_err());
+    }
+    let mut log = open(&disk).unwrap();
+    let seen = both(&mut log);
+    assert_eq!(seen[0].promise, Some(ballot(9)), "the bytes are in the system's memory");
+    drop(log);
+    disk.cut_power(&mut |_| 0);
+    assert_eq!(both(&mut open(&disk).unwrap()), seen);
+}
+
 #[test]
 fn a_torn_write_poisons_the_log_and_recovery_drops_it() {
     let disk = MemDisk::new();
@@ -52,15 +79,33 @@ fn a_turn_that_finds_no_room_waits_for_some() {
     let waiting = log.waiting_bytes();
     let error = log.sync().unwrap_err();
     assert!(matches!(error, LogError::NoRoom { file: 2, bytes: 5000.. }), "{error}");
-    assert!(log.is_full() && log.needs_sync());
+    assert!(log.lack().is_some() && log.needs_sync());
     assert_eq!(log.waiting_bytes(), waiting, "the turn is as it was");
     assert!(log.make_room().unwrap(), "the disk takes a file again");
     log.sync().unwrap();
-    assert!(!log.is_full());
+    assert_eq!(log.lack(), None);
     drop(log);
     let mut log = open(&disk).unwrap();
     assert_eq!((log.end(FIRST), log.decided(FIRST)), (1, 1));
     assert_eq!(log.entries(FIRST, 0, 1, 10_000).unwrap(), [entry(1, 5000)]);
+}
+
+/// Neither the process nor the system has a file descriptor left for the next file: that says nothing
+/// about the disk.
+#[test]
+fn a_turn_that_finds_no_descriptor_waits_for_one() {
+    for errno in [Errno::MFILE, Errno::NFILE] {
+        let disk = MemDisk::new();
+        let mut log = failing(&disk, Action::Create, Fault::Errno(errno));
+        log.record(FIRST, &Call::Append(vec![entry(1, 5000)])).unwrap();
+        let error = log.sync().unwrap_err();
+        assert!(matches!(error, LogError::NoDescriptor { file: 2 }), "{error}");
+        assert!(log.lack().is_some_and(|lack| lack.contains("open files")), "{:?}", log.lack());
+        log.sync().unwrap();
+        assert_eq!(log.lack(), None);
+        drop(log);
+        assert_eq!(open(&disk).unwrap().end(FIRST), 1);
+    }
 }
 
 /// A log on a disk that has room for so many files.
@@ -84,12 +129,12 @@ fn a_large_turn_that_takes_the_last_room_leaves_some_to_give_files_back() {
     log.sync().unwrap();
     log.record(FIRST, &Call::Append(vec![entry(2, 5000)])).unwrap();
     log.sync().unwrap();
-    assert!(log.is_full());
+    assert!(log.lack().is_some());
     log.record(FIRST, &Call::Trim(1)).unwrap();
     log.record(FIRST, &Call::Compacted(1)).unwrap();
     log.sync().unwrap();
     assert_eq!(disk.files(), [2, 3], "the first was given back, and there is room for the next");
-    assert!(!log.is_full());
+    assert_eq!(log.lack(), None);
 }
 
 /// What is left of the current file takes the turn that drops entries, and so gives files back.
@@ -98,7 +143,7 @@ fn a_full_disk_is_noticed_while_there_is_room_to_give_files_back() {
     let disk = MemDisk::new();
     let mut log = with_room_for(&disk, 3);
     let mut turns = 0;
-    while !log.is_full() {
+    while log.lack().is_none() {
         log.record(FIRST, &Call::Append(vec![entry(turns, 200)])).unwrap();
         log.sync().unwrap();
         turns += 1;

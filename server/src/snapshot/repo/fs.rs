@@ -3,15 +3,17 @@
 //! `0000000000000123.snapshot` is a whole one; `.writing` and `.fetching` follow the name of one that
 //! is not, and `.damaged` that of one that was set aside, or
 //! `.diverged`; the `.evidence` of a divergence has the number of a step. The folder needs no lock: it belongs to the replica that has the log locked.
+//! Invariant: what has its final name is durable, with its name and the folder it is in.
 
 use std::{
     fs::{self, File, OpenOptions},
     io::{self, Write as _},
     os::unix::fs::FileExt as _,
-    path::{Path, PathBuf},
+    path::PathBuf,
 };
 
 use super::{Action, Aside, Repo, RepoError, Stage};
+use crate::folder::{self as folders, sync as sync_folder};
 
 /// A folder of snapshots.
 #[derive(Debug)]
@@ -22,13 +24,16 @@ pub struct FsRepo {
 }
 
 impl FsRepo {
+    /// Descriptors that it takes at most: a file that is written, one that is read, the folder.
+    pub(crate) const DESCRIPTORS: u64 = 3;
+
     /// Opens a folder, and makes it if it is not there.
     ///
     /// # Errors
     /// What the system says.
     pub fn open(folder: impl Into<PathBuf>) -> Result<Self, RepoError> {
         let folder = folder.into();
-        fs::create_dir_all(&folder)
+        folders::make(&folder)
             .map_err(|source| RepoError::new(Action::Open, folder.display().to_string(), source))?;
         Ok(Self { folder, open: None })
     }
@@ -65,10 +70,6 @@ fn name(stage: Stage, index: u64) -> String {
 
 fn failed(action: Action, stage: Stage, index: u64) -> impl Fn(io::Error) -> RepoError {
     move |source| RepoError::new(action, format!("snapshot {}", name(stage, index)), source)
-}
-
-fn sync_folder(folder: &Path) -> io::Result<()> {
-    File::open(folder)?.sync_all()
 }
 
 impl Repo for FsRepo {

@@ -9,6 +9,8 @@ use std::{
     sync::{Arc, Mutex, MutexGuard},
 };
 
+use rustix::io::Errno;
+
 use super::{Action, Aside, Repo, RepoError, Stage};
 
 /// See the file's head.
@@ -20,6 +22,8 @@ struct Disk {
     files: BTreeMap<(Stage, u64), File>,
     /// Bytes that can still be appended, if there is a bound.
     room: Option<u64>,
+    /// Whether no file can be opened.
+    no_descriptor: bool,
 }
 
 #[derive(Debug, Default)]
@@ -60,6 +64,19 @@ impl MemRepo {
     /// Lets only so many more bytes be written, or as many as one likes.
     pub fn set_room(&self, room: Option<u64>) {
         self.disk().room = room;
+    }
+
+    /// Whether files can be opened from now on.
+    pub fn set_descriptors(&self, some: bool) {
+        self.disk().no_descriptor = !some;
+    }
+
+    /// Opens a file, if it can be.
+    fn check_descriptors(&self, action: Action, index: u64) -> Result<(), RepoError> {
+        if self.disk().no_descriptor {
+            return Err(RepoError::new(action, format!("snapshot {index}"), Errno::MFILE.into()));
+        }
+        Ok(())
     }
 
     /// Indices of the whole files.
@@ -111,6 +128,7 @@ impl Repo for MemRepo {
         offset: u64,
         bytes: &mut [u8],
     ) -> Result<(), RepoError> {
+        self.check_descriptors(Action::Read, index)?;
         self.with(Action::Read, stage, index, |file| {
             let start = usize::try_from(offset).map_err(io::Error::other)?;
             let range = file.bytes.get(start..start + bytes.len());
@@ -120,6 +138,7 @@ impl Repo for MemRepo {
     }
 
     fn begin(&mut self, stage: Stage, index: u64) -> Result<(), RepoError> {
+        self.check_descriptors(Action::Create, index)?;
         self.disk().files.insert((stage, index), File::default());
         Ok(())
     }

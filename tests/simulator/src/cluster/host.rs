@@ -1,6 +1,6 @@
 //! A computer: a disk that outlives crashes, clocks, and a replica that runs on it or does not.
 
-use gesmas::replica::Moment;
+use gesmas::{log::repo::Lack, replica::Moment};
 
 use super::{Cluster, Event, divergence::Wrong, process::Process, profile::Profile};
 use crate::{
@@ -38,8 +38,12 @@ pub(super) struct Host {
     pub(super) refused: bool,
     /// It stays down until it is allowed to start again.
     pub(super) kept_down: bool,
-    /// There is no room on its disk.
-    pub(super) full: bool,
+    /// What is lacking for another file there.
+    pub(super) lack: Option<Lack>,
+    /// What was lacking last.
+    pub(super) lacked: Option<Lack>,
+    /// A sync of its log is to fail.
+    pub(super) syncs_badly: bool,
     /// The next read of its log fails.
     pub(super) read_badly: bool,
     /// Its processor has computed wrongly.
@@ -67,7 +71,9 @@ impl Host {
             wiped: false,
             refused: false,
             kept_down: false,
-            full: false,
+            lack: None,
+            lacked: None,
+            syncs_badly: false,
             read_badly: false,
             miscomputed: false,
             set_aside: None,
@@ -95,10 +101,17 @@ impl Host {
         )
     }
 
-    /// Whether there is room on its disk from now on.
-    pub(super) fn set_full(&mut self, full: bool) {
-        self.full = full;
-        self.disk.set_full(full);
+    /// What is lacking for another file there from now on.
+    pub(super) fn set_lack(&mut self, lack: Option<Lack>) {
+        self.lack = lack;
+        self.lacked = lack.or(self.lacked);
+        self.disk.set_lack(lack);
+    }
+
+    /// Whether the next sync of its log fails.
+    pub(super) fn fail_sync(&mut self, fails: bool) {
+        self.syncs_badly = fails;
+        self.disk.fail_sync(fails);
     }
 
     /// What its clocks say.
@@ -120,8 +133,9 @@ impl Cluster {
         let engine = self.catalog.engine(self.profile.live_activations[host]);
         let life = (moment, &self.history);
         let started = Process::start(at.id, &at.disk, &self.profile, engine, plant, life);
-        if self.hosts[host].full && started.is_err() {
-            // It cannot even make a log.
+        if (self.hosts[host].lack.is_some() || self.hosts[host].syncs_badly) && started.is_err() {
+            // It cannot even make a log, or make durable what it has read of it.
+            self.hosts[host].fail_sync(false);
             self.schedule.after(SECOND, Event::Start(host));
             return Ok(());
         }
@@ -198,6 +212,11 @@ impl Cluster {
 
     /// The power of a host fails; it comes back after a while.
     pub(super) fn crash(&mut self, host: usize) {
+        self.end(host, true);
+    }
+
+    /// The replica of a host ends, with the power or without; it comes back after a while.
+    pub(super) fn end(&mut self, host: usize, power: bool) {
         let now = self.schedule.now();
         let at = &mut self.hosts[host];
         at.doomed = false;
@@ -208,10 +227,13 @@ impl Cluster {
             let waits = process.replica.machine().statistics().blocked_now > 0;
             let leads = process.replica.is_leading();
             self.counts.leaders_lost_with_waiters += u64::from(leads && waits);
-            at.disk.cut_power(&mut self.prng);
-            at.process = None;
+            if power {
+                at.disk.cut_power(&mut self.prng);
+                at.fail_sync(false);
+            }
             self.counts.crashes += 1;
-            if self.profile.rotten == Some(host) {
+            self.hosts[host].process = None;
+            if power && self.profile.rotten == Some(host) {
                 self.rot(host);
             }
         }

@@ -19,6 +19,7 @@ mod stage;
 mod transport;
 
 use gesmas::{
+    log::repo::Lack,
     replica::ReplicaError,
     snapshot::{Done, Job, Worker},
 };
@@ -218,7 +219,7 @@ impl Cluster {
             }
             Event::ToClient { connection, tell } => self.hear(connection, tell)?,
             Event::Wake(client) => self.wake(client)?,
-            Event::Room(host) => self.hosts[host].set_full(false),
+            Event::Room(host) => self.hosts[host].set_lack(None),
             Event::Fault => self.fault()?,
             Event::Audit => self.audit()?,
             Event::Check => self.check()?,
@@ -286,6 +287,13 @@ impl Cluster {
             {
                 self.crash(host);
             }
+            Err(Stop::Failed(ReplicaError::Log(_) | ReplicaError::Node(_)))
+                if std::mem::take(&mut self.hosts[host].syncs_badly) =>
+            {
+                self.counts.failed_syncs += 1;
+                // The next life sees in the system's memory what the disk does not have.
+                self.end(host, false);
+            }
             Err(Stop::Failed(ReplicaError::LostDisk { .. })) if self.hosts[host].wiped => {
                 self.hosts[host].refused = true;
                 self.crash(host);
@@ -324,6 +332,8 @@ impl Cluster {
         self.counts.trials += out.trials;
         if out.reconnect {
             self.counts.standstills += 1;
+            let descriptor = self.hosts[host].lacked == Some(Lack::Descriptor);
+            self.counts.standstills_for_descriptors += u64::from(descriptor);
             for other in 0..self.hosts.len() {
                 self.links[other][host].break_off(&mut self.prng);
                 self.links[host][other].break_off(&mut self.prng);

@@ -3,6 +3,7 @@
 //! Not here: loss and doubling of clients' messages, which happen all the time (`mod.rs`); what a
 //! power cut does to a disk (`disk.rs`).
 
+use gesmas::log::repo::Lack;
 use gesmas_machine::{Acknowledged, Ballot, LogEntry};
 
 use super::{Cluster, Event, process::Input, router::Connection, stage::Stage};
@@ -54,7 +55,8 @@ impl Cluster {
             35..43 => self.jump(host),
             43..53 => self.break_link(),
             53..56 => self.fill_disk(host),
-            56..58 => {
+            56..57 => self.fail_sync(host),
+            57..58 => {
                 self.counts.read_errors += 1;
                 self.hosts[host].disk.fail_read();
                 self.hosts[host].read_badly = true;
@@ -110,12 +112,18 @@ impl Cluster {
         self.schedule.after(SECOND, Event::Crash { host, life });
     }
 
-    /// There is no room on a disk for a while.
+    /// There is no room on a disk for a while, or no file descriptor for another file.
     fn fill_disk(&mut self, host: usize) {
-        self.counts.full_disks += 1;
-        self.hosts[host].set_full(true);
+        let lack = if self.prng.permille(500) {
+            self.counts.full_disks += 1;
+            Lack::Room
+        } else {
+            self.counts.scarce_descriptors += 1;
+            Lack::Descriptor
+        };
+        self.hosts[host].set_lack(Some(lack));
         let length = self.prng.between(100, 5_000) * MILLISECOND;
-        self.trace.tell(self.schedule.now(), || format!("the disk of {} is full", host + 1));
+        self.trace.tell(self.schedule.now(), || format!("replica {} lacks {lack:?}", host + 1));
         self.schedule.after(length, Event::Room(host));
     }
 
@@ -136,6 +144,14 @@ impl Cluster {
         for session in sessions {
             let acknowledged = acknowledged.clone();
             self.input(host, Input::Client(STRANGER, Ask::Acknowledge { session, acknowledged }));
+        }
+    }
+
+    /// The next sync of a log fails. What was written stays in the system's memory until the power goes.
+    fn fail_sync(&mut self, host: usize) {
+        if self.hosts[host].process.is_some() {
+            self.hosts[host].fail_sync(true);
+            self.trace.tell(self.schedule.now(), || format!("a sync of {} will fail", host + 1));
         }
     }
 

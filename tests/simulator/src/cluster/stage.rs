@@ -281,7 +281,8 @@ impl Cluster {
     fn mend(&mut self, host: usize) {
         let now = self.schedule.now();
         self.hosts[host].kept_down = false;
-        self.hosts[host].set_full(false);
+        self.hosts[host].set_lack(None);
+        self.hosts[host].fail_sync(false);
         if std::mem::take(&mut self.hosts[host].read_badly) {
             self.hosts[host].disk.take_fails();
         }
