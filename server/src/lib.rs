@@ -3,6 +3,7 @@
 pub mod bench;
 pub mod cli;
 pub mod demo;
+mod door;
 mod failure;
 mod folder;
 pub mod gateway;

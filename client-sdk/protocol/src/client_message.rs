@@ -48,6 +48,9 @@ pub struct AttachSession {
     pub seen: Position,
     /// What the client has of it. The server sends all later events again.
     pub acknowledged: Acknowledged,
+    /// The request up to which all that were sent have been answered; 0 if there is none. In a cluster
+    /// that was restored to a time before that, the session cannot go on.
+    pub answered: u64,
 }
 
 /// Ends a session. Answered by [`SessionOver`](crate::SessionOver).

@@ -432,6 +432,9 @@ pub enum OverReason {
     /// The cluster does not know it.
     #[error("the cluster does not know it")]
     Unknown,
+    /// The cluster was restored to a time before its last calls.
+    #[error("the cluster was restored to a time before its last calls")]
+    Restored,
 }
 
 kinds!(

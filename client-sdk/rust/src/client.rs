@@ -40,7 +40,7 @@ impl Client {
         ClientBuilder {
             endpoints: Vec::new(),
             token: None,
-            name: concat!("gesmas-client ", env!("CARGO_PKG_VERSION")).into(),
+            name: "gesmas-client".into(),
             patience: CONNECT_PATIENCE,
             classes: Vec::new(),
         }

@@ -22,7 +22,7 @@ use crate::{
     checkpoint::OwnCheckpoints,
     code::CodeHash,
     command::{Batch, Command, Genesis, LogEntry},
-    effect::Effect,
+    effect::{Effect, Position},
     engine::Engine,
     execute::Live,
     image::Snapshot,
@@ -420,6 +420,12 @@ impl<E: Engine> Machine<E> {
     #[must_use]
     pub fn step(&self) -> Step {
         self.world.state.step
+    }
+
+    /// Where it stands: steps so far, and in which history.
+    #[must_use]
+    pub fn position(&self) -> Position {
+        self.world.state.position()
     }
 
     /// Stamp of the last batch.

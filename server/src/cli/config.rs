@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::output::Output;
 use crate::failure::Failure;
-use crate::shell::Config;
+use crate::shell::{Config, Descriptors, descriptors_reserved};
 
 /// `gesmas config`.
 #[derive(Debug, Args)]
@@ -33,8 +33,12 @@ pub(super) fn run(args: &ConfigArgs, output: Output) -> Result<(), Failure> {
     let config = Config::load(file)?;
     let (replica, count) = (config.replica, config.members.len());
     let peers = config.own_peers();
+    let limit = Descriptors::greatest().limit();
+    let wanted = wanted(&config);
+    let fits = u128::from(limit) >= wanted;
     output.value(
         &json!({
+            "descriptors": { "limit": limit, "wanted": wanted.to_string(), "fits": fits },
             "file": file,
             "replica": replica,
             "replicas": count,
@@ -43,15 +47,29 @@ pub(super) fn run(args: &ConfigArgs, output: Output) -> Result<(), Failure> {
             "data": config.data,
         }),
         || {
-            format!(
+            let good = format!(
                 "{} is good: replica {replica} of {count}, clients at {}, peers at {peers}, data in {}",
                 file.display(),
                 config.listen,
                 config.data.display()
+            );
+            if fits {
+                return good;
+            }
+            format!(
+                "{good}\nnote: its connections take {wanted} file descriptors with what the replica needs \
+                 itself, and a process started from here may have {limit}: fewer connections would be let \
+                 in; raise the limit on open files, or lower queues.connections and http.connections"
             )
         },
     );
     Ok(())
+}
+
+/// Descriptors for all connections that the configuration lets in, and for the replica itself.
+fn wanted(config: &Config) -> u128 {
+    let http = config.http.as_ref().map_or(0, |http| http.connections as u128);
+    config.queues.connections as u128 + http + u128::from(descriptors_reserved(config))
 }
 
 #[cfg(test)]

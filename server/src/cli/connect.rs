@@ -77,8 +77,12 @@ impl Context {
 
 /// Connects to one of these.
 pub(super) async fn connect(endpoints: Vec<String>, patience: Duration) -> Result<Client, Failure> {
-    let name = concat!("gesmas-cli/", env!("CARGO_PKG_VERSION"));
-    Ok(Client::builder().endpoints(endpoints).name(name).patience(patience).connect().await?)
+    Ok(Client::builder()
+        .endpoints(endpoints)
+        .name("gesmas-cli")
+        .patience(patience)
+        .connect()
+        .await?)
 }
 
 /// Becomes true when the user interrupts the program, from now on: between two waits as well.

@@ -23,8 +23,8 @@ use super::{
     serve::Stop,
 };
 use crate::{
-    gateway,
-    shell::{self, Config, HttpConfig, LogConfig, Member, Server},
+    folder as folders, gateway,
+    shell::{self, Config, Descriptors, HttpConfig, LogConfig, Member, Secret, Server},
 };
 
 /// Replicas of the cluster.
@@ -61,15 +61,16 @@ pub(super) async fn run(args: &DevArgs, output: Output) -> Result<(), Failure> {
     logging::start(args.log_format, "warn");
     let stop = Stop::listen()?;
     let configs = configs(args)?;
+    let descriptors = Descriptors::raise().shared_by(REPLICAS.into());
     let mut servers = Vec::new();
     let mut gateways = Vec::new();
     for config in &configs {
-        let started = shell::start(config).await;
+        let started = shell::start_among(config, &[], descriptors).await;
         let server = started.map_err(|error| {
             Failure::from(error).advise("another port with --listen, another folder with --data")
         })?;
         let http = config.http.as_ref().expect("every replica here serves HTTP");
-        let gateway = gateway::start(http, server.clients(), server.tracer()).await;
+        let gateway = gateway::start(http, &server).await;
         gateways.push(gateway.map_err(|error| {
             Failure::from(error).advise("another port with --http, another folder with --data")
         })?);
@@ -160,6 +161,8 @@ async fn load_classes(endpoints: &[String]) -> Result<(), Failure> {
 
 fn configs(args: &DevArgs) -> Result<Vec<Config>, Failure> {
     let cluster = cluster(&args.data).map_err(|error| Failure::file(&args.data, &error))?;
+    let secret = args.data.join("peer-secret");
+    Secret::make(&secret).map_err(|error| Failure::file(&secret, &error))?;
     let members = members().map_err(|error| {
         Failure::new(Exit::Stopped, "address", format!("no port is free for the peers: {error}"))
     })?;
@@ -169,12 +172,9 @@ fn configs(args: &DevArgs) -> Result<Vec<Config>, Failure> {
             replica: replica.into(),
             data: args.data.join(format!("replica-{replica}")),
             listen: nth(args.listen, replica, "--listen")?,
-            http: Some(HttpConfig {
-                listen: nth(args.http, replica, "--http")?,
-                hosts: Vec::new(),
-                origins: Vec::new(),
-            }),
+            http: Some(HttpConfig::at(nth(args.http, replica, "--http")?)),
             members: members.clone(),
+            peer_secret_file: secret.clone(),
             allow_plaintext: false,
             timing: shell::Timing::default(),
             log: LogConfig { file_mib: FILE_MIB, ..LogConfig::default() },
@@ -222,14 +222,16 @@ fn cluster(data: &Path) -> io::Result<String> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(error),
     }
-    fs::create_dir_all(data)?;
+    folders::make(data)?;
     let mut number = [0; 16];
     getrandom::fill(&mut number).map_err(|error| io::Error::other(error.to_string()))?;
     let text = format!("{:032x}\n", u128::from_le_bytes(number));
     // Written aside and renamed: a crash leaves no half of a number.
     let aside = data.join("cluster.new");
     fs::write(&aside, &text)?;
+    fs::File::open(&aside)?.sync_all()?;
     fs::rename(&aside, &path)?;
+    folders::sync(data)?;
     Ok(text.trim().into())
 }
 

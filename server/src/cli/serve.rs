@@ -45,7 +45,7 @@ pub(super) async fn run(args: &ServeArgs) -> Result<(), Failure> {
     let classes = if args.native { gesmas_classes::native().to_vec() } else { Vec::new() };
     let server = shell::start_with(&config, &classes).await?;
     let http = match &config.http {
-        Some(http) => Some(gateway::start(http, server.clients(), server.tracer()).await?),
+        Some(http) => Some(gateway::start(http, &server).await?),
         None => None,
     };
     tracing::info!(

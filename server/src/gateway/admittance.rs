@@ -92,9 +92,9 @@ mod tests {
 
     fn verdict(host: &str, origin: Option<&str>) -> Result<(), String> {
         let config = HttpConfig {
-            listen: "127.0.0.1:7180".parse().expect("an address"),
             hosts: vec!["gesmas.example".into()],
             origins: vec!["https://desk.example".into()],
+            ..HttpConfig::at("127.0.0.1:7180".parse().expect("an address"))
         };
         let admittance = Admittance::new(&config, config.listen);
         let mut headers = HeaderMap::new();

@@ -35,13 +35,14 @@ use Kind::{Counter, Gauge, Histogram};
 const TIMES: &str = "http_request_seconds";
 
 /// What the replica and its gateway count: their own name, kind, and meaning.
-const DESCRIBED: [(&str, Kind, &str); 45] = [
+const DESCRIBED: [(&str, Kind, &str); 46] = [
     ("agreed_step", Gauge, "Last step whose state a majority voted for alike"),
     ("batches", Counter, "Batches of the log that were applied"),
     ("blocked_invocations", Counter, "Calls that blocked at least once"),
     ("blocked_now", Gauge, "Calls that are blocked"),
     ("cancellations", Counter, "Calls that were cancelled while they were blocked"),
     ("clients_cut_off", Counter, "Clients that read slower than they were written to"),
+    ("clients_ended_idle", Counter, "Clients that had no session and asked for nothing for long"),
     ("connections", Gauge, "Connections of clients"),
     ("divergences", Counter, "Votes in which another replica's state differed"),
     ("duplicates", Counter, "Requests that came again"),
@@ -72,7 +73,11 @@ const DESCRIBED: [(&str, Kind, &str); 45] = [
     ("snapshots_written", Counter, "Snapshots that were written"),
     ("spans_exported", Counter, "Spans that the collector of traces took"),
     ("spans_lost", Counter, "Spans that it did not get"),
-    ("stands_still", Gauge, "Whether the replica stands still for lack of room on its disk"),
+    (
+        "stands_still",
+        Gauge,
+        "Whether the replica stands still since it cannot make the next file of its log",
+    ),
     ("standstills", Counter, "How often it stood still"),
     ("steps", Counter, "Steps of the kernel"),
     ("takeovers", Counter, "Elections that began because a leader's process was gone"),

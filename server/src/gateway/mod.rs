@@ -23,6 +23,7 @@ mod health;
 mod interfaces;
 mod keyed;
 mod lenders;
+mod listener;
 mod metrics;
 mod objects;
 mod openapi;
@@ -45,12 +46,14 @@ use tokio::{net::TcpListener, task::JoinHandle};
 
 use self::{
     admittance::Admittance, errors::Errors, interfaces::Interfaces, keyed::KeyedRuns,
-    lenders::Lenders, requesters::Requesters, spans::HttpSpans, watch::Times,
+    lenders::Lenders, listener::Limits, requesters::Requesters, spans::HttpSpans, watch::Times,
 };
-use crate::{shell::HttpConfig, trace::Tracer};
+use crate::shell::{self, HttpConfig};
 
 /// How long the replica may take until it accepts the gateway's connection.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// What the gateway is to its replica: not to be changed, since keyed outcomes are found again by it.
+const NAME: &str = "gesmas-http";
 /// Greatest body of a request, bytes: a module and what is around it.
 const BODY_MAX: usize = 16 << 20;
 
@@ -108,21 +111,17 @@ impl Drop for Server {
     }
 }
 
-/// Serves HTTP for the replica whose clients connect at `replica`, with spans of its requests if there
-/// is a tracer: that of the same replica, which finds there what spans are its calls' parents.
+/// Serves HTTP for a replica of this process, with spans of its requests if it has a tracer: the replica
+/// finds there what spans are its calls' parents.
 ///
 /// # Errors
 /// [`GatewayError`] when the address is taken or the replica does not answer.
-pub async fn start(
-    config: &HttpConfig,
-    replica: SocketAddr,
-    tracer: Option<Tracer>,
-) -> Result<Server, GatewayError> {
+pub async fn start(config: &HttpConfig, served: &shell::Server) -> Result<Server, GatewayError> {
+    let (replica, tracer) = (served.clients(), served.tracer());
     let bind = |error| GatewayError::Bind { address: config.listen, error };
     let listener = TcpListener::bind(config.listen).await.map_err(bind)?;
     let address = listener.local_addr().map_err(bind)?;
-    let name = concat!("gesmas-http/", env!("CARGO_PKG_VERSION"));
-    let builder = Client::builder().endpoints([replica.to_string()]).name(name);
+    let builder = Client::builder().endpoints([replica.to_string()]).name(NAME);
     let client = builder.patience(PATIENCE).connect().await?;
     let gateway = Arc::new(Gateway {
         requesters: Requesters::new(client.clone()),
@@ -137,11 +136,11 @@ pub async fn start(
         replica,
     });
     let router = router(gateway);
-    let task = tokio::spawn(async move {
-        if let Err(error) = axum::serve(listener, router).await {
-            tracing::error!(%error, "HTTP is no longer served");
-        }
-    });
+    let limits = Limits {
+        connections: served.http_connections(),
+        idle: Duration::from_millis(config.idle_ms),
+    };
+    let task = tokio::spawn(listener::serve(listener, router, limits));
     Ok(Server { address, task })
 }
 

@@ -100,23 +100,42 @@ macro_rules! rejections {
 
 rejections!(BytesRejection, JsonRejection, PathRejection, QueryRejection);
 
+/// The whole answer to a connection for which there is no room, which says nothing more.
+pub(super) fn no_room() -> Vec<u8> {
+    let message = "the replica has as many connections as it takes: try another, or later";
+    let body =
+        body(StatusCode::SERVICE_UNAVAILABLE, Failure::new(Exit::Unreachable, "busy", message));
+    let body = body.to_string();
+    format!(
+        "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/problem+json\r\n\
+         content-length: {}\r\nretry-after: {RETRY_AFTER}\r\nconnection: close\r\n\r\n{body}",
+        body.len()
+    )
+    .into_bytes()
+}
+
+fn body(status: StatusCode, failure: Failure) -> serde_json::Value {
+    let mut body = json!({
+        "type": format!("urn:gesmas:{}", failure.code),
+        "title": failure.code.replace('-', " "),
+        "status": status.as_u16(),
+        "detail": failure.message,
+        "id": failure.id.map(|id| format!("{id:016x}")),
+    });
+    if let Some(advice) = failure.advice {
+        body["advice"] = advice.into();
+    }
+    if let Some(value) = failure.value {
+        body["error"] = *value;
+    }
+    body
+}
+
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let Self { status, failure } = self;
         let told = Told::of(&failure);
-        let mut body = json!({
-            "type": format!("urn:gesmas:{}", failure.code),
-            "title": failure.code.replace('-', " "),
-            "status": status.as_u16(),
-            "detail": failure.message,
-            "id": failure.id.map(|id| format!("{id:016x}")),
-        });
-        if let Some(advice) = failure.advice {
-            body["advice"] = advice.into();
-        }
-        if let Some(value) = failure.value {
-            body["error"] = *value;
-        }
+        let body = body(status, failure);
         let mut response = (status, Json(body)).into_response();
         response.extensions_mut().insert(told);
         let headers = response.headers_mut();

@@ -13,6 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use crate::shell::Secret;
 use gesmas_client::{Client, ConnectError, protocol::ClusterStatus};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
@@ -107,11 +108,14 @@ impl LocalCluster {
             .zip(peers)
             .map(|(replica, peers)| format!("{{ replica = {replica}, peers = \"{peers}\" }}"))
             .collect();
+        let secret = folder.path().join("peer-secret");
+        Secret::make(&secret).map_err(io_error("making a secret for the replicas"))?;
         let mut cluster = Self { name, kind, folder, replicas: Vec::new() };
         for (replica, address) in (1..=count).zip(clients) {
             let text = format!(
                 "cluster = \"de30\"\nreplica = {replica}\ndata = \"replica-{replica}\"\n\
-                 listen = \"{address}\"\nmembers = [{}]\n{settings}\n",
+                 listen = \"{address}\"\nmembers = [{}]\npeer_secret_file = \"peer-secret\"\n\
+                 {settings}\n",
                 members.join(", ")
             );
             let config = cluster.folder.path().join(format!("replica-{replica}.toml"));

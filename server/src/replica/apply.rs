@@ -77,8 +77,14 @@ impl<E: Engine> Replica<E> {
             return;
         }
         for (id, question) in self.local_reads.take_ready(self.applied) {
-            if self.machine.step() < question.seen {
-                self.local_reads.put_back(id, question);
+            if self.machine.position() < question.seen {
+                // Whatever was acknowledged before the read came is applied, unless it took the state
+                // as it is: then nobody can have seen more.
+                if question.stale {
+                    self.local_reads.ask_first(id, question);
+                } else {
+                    self.outputs.push_back(Output::NotSeen { id });
+                }
                 continue;
             }
             let Some(read) = &question.read else {

@@ -114,6 +114,11 @@ pub enum Output {
         /// Its result, or why it was not run.
         result: Result<Outcome, Refusal>,
     },
+    /// A read came to nothing: its client says that it has seen what is not in this history.
+    NotSeen {
+        /// The read.
+        id: ReadId,
+    },
     /// A piece of a snapshot that a client asked for, and the length of the whole file.
     Piece {
         /// The question.

@@ -5,11 +5,13 @@
 //! the read waits until this replica has applied everything below it. Many reads share a question,
 //! and many questions a confirmation. Read points are of one configuration, like all indices.
 //! Invariant: every update that was acknowledged before the read came lies below its read point.
-//! Stale reads skip all this.
+//! Stale reads skip all this, unless their client has seen more than this replica has: they wait for a
+//! read point as well, and then this replica has all that anybody can have seen. So no read waits for a
+//! step that never comes.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use gesmas_machine::{Ballot, Read, SessionId, Step};
+use gesmas_machine::{Ballot, Position, Read, SessionId};
 
 /// Names a read for the shell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -20,9 +22,10 @@ pub struct ReadId(pub u64);
 pub struct Question {
     /// The read; none when only the wait itself matters.
     pub read: Option<Read>,
-    /// Step that the client has seen already: it must not be answered from before it.
-    pub seen: Step,
-    /// Whether to take the state as it is here.
+    /// Where in the history the client has seen the state already: it must not be answered from before.
+    /// A later epoch is later than all of an earlier one.
+    pub seen: Position,
+    /// Whether to take the state as it is here, if it is recent enough for what the client has seen.
     pub stale: bool,
     /// The session that the leader has heard of when this is answered.
     pub alive: Option<SessionId>,
@@ -55,6 +58,11 @@ impl LocalReads {
         } else {
             self.fresh.push((id, question));
         }
+    }
+
+    /// A stale read whose client has seen more than there is here: it waits for a read point.
+    pub(super) fn ask_first(&mut self, id: ReadId, question: Question) {
+        self.fresh.push((id, Question { stale: false, ..question }));
     }
 
     /// A read is served again later, because what it follows is not applied.
@@ -203,8 +211,10 @@ mod tests {
     #[test]
     fn a_question_that_is_asked_again_names_its_session_again() {
         let mut reads = LocalReads::starting_at(7);
-        reads
-            .add(ReadId(1), Question { read: None, seen: Step(0), stale: false, alive: Some(ONE) });
+        reads.add(
+            ReadId(1),
+            Question { read: None, seen: Position::default(), stale: false, alive: Some(ONE) },
+        );
         assert_eq!(reads.alive().collect::<Vec<_>>(), [ONE]);
         let lost = reads.take_question(10).unwrap();
         assert_eq!(reads.alive().count(), 0, "nothing waits to be asked");

@@ -7,6 +7,7 @@ use gesmas_machine::{
 };
 use gesmas_protocol::{self as protocol, AdminError, AdminReply, AdminRequest};
 
+use super::convert;
 use crate::replica::{NotTakingLead, Replica};
 
 /// Greatest number of rows in one answer.
@@ -269,7 +270,7 @@ fn status(replica: &Replica<BothEngines>, connected: Vec<u64>) -> protocol::Clus
         log_first: node.first_index(),
         log_decided: node.decided_index(),
         log_applied: replica.applied(),
-        position: protocol::Position { epoch: 0, step: machine.step().0 },
+        position: convert::position(machine.position()),
         now: machine.now().0,
         state_hash: machine.state_hash().to_string(),
         members: node.config().members.clone(),

@@ -4,21 +4,21 @@
 //! message that breaks the protocol gets a typed error with an id and ends its connection only.
 //! Invariant: a connection ends when either side of it does: when the client closes it or breaks the
 //! protocol, when the driver has dropped it and what was meant for it is written, or when the client
-//! takes nothing of that for long.
+//! takes nothing of that for long. So many exist at once (`crate::door`); one over is told so and closed.
 //! Not here: what messages mean (`driver.rs`).
 
 use std::{
     io,
     sync::{
         Arc,
-        atomic::{AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicU64, Ordering},
     },
     time::Duration,
 };
 
 use gesmas_protocol::{
-    BODY_MAX, ClientMessage, ErrorCode, FrameDecoder, FrameError, Hello, ServerMessage, VERSION,
-    Welcome,
+    BODY_MAX, ClientMessage, ErrorCode, ErrorMessage, FrameDecoder, FrameError, Hello,
+    ServerMessage, VERSION, Welcome,
 };
 use tokio::{
     io::AsyncReadExt as _,
@@ -31,6 +31,7 @@ use super::{
     input::{ConnectionId, Input},
     outbox::{self, Last, Outbox},
 };
+use crate::door::{Door, Guest};
 
 /// A client that has not said `Hello` by then is cut off.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
@@ -43,12 +44,10 @@ pub(super) struct Clients {
     pub(super) welcome: Welcome,
     /// Bytes that may wait for one client.
     pub(super) output_bytes: usize,
-    /// Connections that may exist at once.
-    pub(super) connections: usize,
+    door: Door,
     /// When nobody holds this any more, everything is written.
     _writers: mpsc::Sender<()>,
     next: AtomicU64,
-    open: AtomicUsize,
 }
 
 impl Clients {
@@ -59,8 +58,8 @@ impl Clients {
         connections: usize,
         writers: mpsc::Sender<()>,
     ) -> Self {
-        let (next, open) = (AtomicU64::new(1), AtomicUsize::new(0));
-        Self { inputs, welcome, output_bytes, connections, _writers: writers, next, open }
+        let (next, door) = (AtomicU64::new(1), Door::new("clients", connections));
+        Self { inputs, welcome, output_bytes, door, _writers: writers, next }
     }
 }
 
@@ -68,27 +67,28 @@ impl Clients {
 /// them and what it said last is written.
 pub(super) async fn accept(listener: TcpListener, clients: Arc<Clients>) {
     loop {
-        let (stream, address) = match listener.accept().await {
-            Ok(accepted) => accepted,
-            Err(error) => {
-                // Out of file descriptors, mostly: those that exist go on.
-                tracing::warn!(%error, "a client could not be accepted");
-                tokio::time::sleep(Duration::from_millis(50)).await;
-                continue;
-            }
+        let Guest { stream, address, place } = clients.door.next(&listener).await;
+        let Some(place) = place else {
+            clients.door.send_away(stream, address, no_room());
+            continue;
         };
         let clients = clients.clone();
         tokio::spawn(async move {
-            if clients.open.fetch_add(1, Ordering::Relaxed) < clients.connections {
-                if let Err(error) = connection(stream, &clients).await {
-                    tracing::debug!(%address, %error, "a client's connection ended");
-                }
-            } else {
-                tracing::warn!(%address, "too many clients: one is turned away");
+            if let Err(error) = connection(stream, &clients).await {
+                tracing::debug!(%address, %error, "a client's connection ended");
             }
-            clients.open.fetch_sub(1, Ordering::Relaxed);
+            drop(place);
         });
     }
+}
+
+/// What a client is told for whom there is no room. It has no id, and the log counts such clients only.
+fn no_room() -> Vec<u8> {
+    let message = "the replica has as many clients as it takes: try another, or later".into();
+    let error = ErrorMessage { id: 0, correlation: None, code: ErrorCode::Busy, message };
+    let mut bytes = Vec::new();
+    append(&ServerMessage::Error(error), &mut bytes);
+    bytes
 }
 
 async fn connection(stream: TcpStream, clients: &Clients) -> io::Result<()> {
@@ -165,10 +165,17 @@ async fn talk(
 /// Who the client is, if it speaks this version.
 fn check_hello(hello: &Hello) -> Result<String, String> {
     if hello.versions.contains(&VERSION) {
-        Ok(format!("client:{}", printable(&hello.client)))
+        Ok(principal(&hello.client))
     } else {
         Err(format!("this server speaks version {VERSION} of the protocol only"))
     }
+}
+
+/// Who a client is. What follows a slash or a space in its name is a version, as HTTP writes it: a session
+/// is found again by its key after its client was brought up to date.
+fn principal(client: &str) -> String {
+    let name = client.split(['/', ' ']).next().unwrap_or_default();
+    format!("client:{}", printable(name))
 }
 
 /// A name that is safe to log and to show.
@@ -240,5 +247,29 @@ pub(super) fn append(message: &ServerMessage, bytes: &mut Vec<u8>) {
         let error = errors::message(correlation, ErrorCode::TooLarge, text);
         let appended = ServerMessage::Error(error).append_to(bytes);
         appended.expect("an error message fits into a frame");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_principal_has_no_version_and_is_safe_to_show() {
+        for client in ["desk", "desk/1.2.0", "desk/1.3.0-rc (linux)", "desk 1.2.0", "de\u{1b}sk"] {
+            assert_eq!(principal(client), "client:desk", "{client}");
+        }
+        assert_ne!(principal("desk"), principal("hall"));
+        assert_eq!(principal(&"x".repeat(100)).len(), "client:".len() + 64);
+    }
+
+    #[test]
+    fn who_finds_no_room_is_told_so() {
+        let mut decoder = FrameDecoder::new(BODY_MAX);
+        decoder.buffer_mut().extend_from_slice(&no_room());
+        let frame = decoder.poll().expect("it is a frame").expect("all of it is there");
+        let message = ServerMessage::from_frame(&frame).expect("it is a message");
+        let ServerMessage::Error(error) = message else { panic!("{message:?}") };
+        assert_eq!(error.code, ErrorCode::Busy);
     }
 }

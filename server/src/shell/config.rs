@@ -12,6 +12,8 @@ use std::{
 
 use serde::Deserialize;
 
+use super::secret::Secret;
+
 /// A follower gets what follows the newest snapshot in one frame, of 64 MiB, and one may be on its
 /// way to be written.
 const SNAPSHOT_EVERY_MIB_MAX: u64 = 48;
@@ -33,6 +35,10 @@ pub struct Config {
     pub http: Option<HttpConfig>,
     /// All replicas, this one included.
     pub members: Vec<Member>,
+    /// A file with the secret that the replicas share, equal on all of them; empty if there is none. A
+    /// relative one lies beside the file of the configuration.
+    #[serde(default)]
+    pub peer_secret_file: PathBuf,
     /// Whether to listen on other than loopback addresses although nothing is encrypted.
     #[serde(default)]
     pub allow_plaintext: bool,
@@ -84,6 +90,35 @@ pub struct HttpConfig {
     /// Origins of pages that may call, besides the server's own page.
     #[serde(default)]
     pub origins: Vec<String>,
+    /// Connections that exist at once.
+    #[serde(default = "connections")]
+    pub connections: usize,
+    /// Milliseconds in which the head of a request must have come, on a new connection and after an
+    /// answer.
+    #[serde(default = "http_idle_ms")]
+    pub idle_ms: u64,
+}
+
+const fn connections() -> usize {
+    4_096
+}
+
+const fn http_idle_ms() -> u64 {
+    60_000
+}
+
+impl HttpConfig {
+    /// What the settings are if only the address is given.
+    #[must_use]
+    pub const fn at(listen: SocketAddr) -> Self {
+        Self {
+            listen,
+            hosts: Vec::new(),
+            origins: Vec::new(),
+            connections: connections(),
+            idle_ms: http_idle_ms(),
+        }
+    }
 }
 
 /// An invocation that ends at a step instead of being run.
@@ -181,6 +216,8 @@ pub struct QueueConfig {
     pub peer_output_mib: usize,
     /// Connections of clients.
     pub connections: usize,
+    /// Milliseconds after which a connection ends that has no session and asks for nothing.
+    pub idle_ms: u64,
 }
 
 impl Default for TracingConfig {
@@ -249,7 +286,8 @@ impl Default for QueueConfig {
             leader_mib: 64,
             client_output_kib: 16_384,
             peer_output_mib: 128,
-            connections: 4_096,
+            connections: connections(),
+            idle_ms: 120_000,
         }
     }
 }
@@ -283,7 +321,7 @@ pub enum ConfigError {
     },
 }
 
-fn setting(setting: &'static str, problem: impl Into<String>) -> ConfigError {
+pub(super) fn setting(setting: &'static str, problem: impl Into<String>) -> ConfigError {
     ConfigError::Setting { setting, problem: problem.into() }
 }
 
@@ -299,6 +337,9 @@ impl Config {
             .map_err(|error| ConfigError::Parse { path: path.into(), error: error.into() })?;
         if let Some(folder) = path.parent() {
             config.data = folder.join(&config.data);
+            if !config.peer_secret_file.as_os_str().is_empty() {
+                config.peer_secret_file = folder.join(&config.peer_secret_file);
+            }
         }
         config.check()?;
         Ok(config)
@@ -311,6 +352,7 @@ impl Config {
     pub fn check(&self) -> Result<(), ConfigError> {
         self.cluster_id()?;
         self.check_members()?;
+        self.check_secret()?;
         self.tracing.check()?;
         let http = self.http.as_ref().map(|http| ("http.listen", http.listen));
         let all = [("listen", self.listen), ("members", self.own_peers())];
@@ -343,6 +385,9 @@ impl Config {
             ("queues.client_output_kib", self.queues.client_output_kib as u64),
             ("queues.peer_output_mib", self.queues.peer_output_mib as u64),
             ("queues.connections", self.queues.connections as u64),
+            ("queues.idle_ms", self.queues.idle_ms),
+            ("http.connections", self.http.as_ref().map_or(1, |http| http.connections as u64)),
+            ("http.idle_ms", self.http.as_ref().map_or(1, |http| http.idle_ms)),
         ];
         if self.snapshots.every_mib > SNAPSHOT_EVERY_MIB_MAX {
             let problem = format!(
@@ -378,6 +423,34 @@ impl Config {
         Ok(())
     }
 
+    /// The number of the cluster is told to every client, so that it keeps nobody out.
+    fn check_secret(&self) -> Result<(), ConfigError> {
+        self.peer_secret()?;
+        let mut peers = self.members.iter().map(|member| member.peers);
+        match peers.find(|peers| !peers.ip().is_loopback()) {
+            Some(peers) if self.peer_secret_file.as_os_str().is_empty() => Err(setting(
+                "peer_secret_file",
+                format!(
+                    "{peers} is not a loopback address, and whoever reaches it could pass for a replica: \
+                     give all replicas the same file with a secret, as `openssl rand -hex 32` makes one"
+                ),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// What the replicas prove to each other.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or is no secret.
+    pub(super) fn peer_secret(&self) -> Result<Secret, ConfigError> {
+        if self.peer_secret_file.as_os_str().is_empty() {
+            Ok(Secret::none())
+        } else {
+            Secret::read(&self.peer_secret_file)
+        }
+    }
+
     /// The cluster as a number.
     ///
     /// # Errors
@@ -405,8 +478,14 @@ impl Config {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
+
+    /// A configuration that can be served, with HTTP.
+    pub(in crate::shell) fn good() -> Config {
+        let text = format!("{GOOD}\n[http]\nlisten = \"127.0.0.1:7180\"");
+        toml::from_str(&text).expect("it parses")
+    }
 
     const GOOD: &str = r#"
         cluster = "7ab3"
@@ -438,6 +517,12 @@ mod tests {
         assert!(problem(&GOOD.replace("replica = 1\n", "replica = 9\n")).starts_with("replica: "));
         assert!(problem(&GOOD.replace("replica = 3,", "replica = 4,")).contains("1 to 3"));
         assert!(problem(&GOOD.replace("127.0.0.1:7100", "10.0.0.1:7100")).contains("loopback"));
+        // That the network is trusted is no secret.
+        let open = GOOD.replace("127.0.0.1:7202", "10.0.0.1:7202");
+        let open = format!("allow_plaintext = true\n{open}");
+        assert!(problem(&open).starts_with("peer_secret_file: 10.0.0.1:7202 is not"));
+        let missing = format!("peer_secret_file = \"/nowhere/secret\"\n{GOOD}");
+        assert!(problem(&missing).starts_with("peer_secret_file: /nowhere/secret"));
         assert!(toml::from_str::<Config>(&format!("{GOOD}\nsurprise = 1")).is_err());
         for (settings, name) in [
             ("otlp = \"https://127.0.0.1:4318\"", "tracing.otlp: "),

@@ -9,8 +9,20 @@ use machine::{ClassName, MethodName, NameError, ObjectName, SessionId};
 
 use crate::replica::NotTaken;
 
+/// Longest name of a limit, bytes: names are echoed in errors.
+const LIMIT_NAME_MAX: usize = 64;
+
+/// Why a request is none.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum NoRequest {
+    #[error(transparent)]
+    Name(#[from] NameError),
+    #[error("no limit has a name of {length} bytes")]
+    LimitName { length: usize },
+}
+
 /// The machine's form of a request.
-pub(super) fn request(request: protocol::Request) -> Result<machine::Request, NameError> {
+pub(super) fn request(request: protocol::Request) -> Result<machine::Request, NoRequest> {
     Ok(machine::Request {
         place: machine::Place {
             session: SessionId(request.session),
@@ -23,7 +35,7 @@ pub(super) fn request(request: protocol::Request) -> Result<machine::Request, Na
     })
 }
 
-fn body(body: protocol::RequestBody) -> Result<machine::RequestBody, NameError> {
+fn body(body: protocol::RequestBody) -> Result<machine::RequestBody, NoRequest> {
     use protocol::RequestBody as From;
     Ok(match body {
         From::Call { class, object, method, signature, arguments, on_behalf: behalf } => {
@@ -50,6 +62,9 @@ fn body(body: protocol::RequestBody) -> Result<machine::RequestBody, NameError> 
             module: module.into(),
             replace: how.map(replace),
         },
+        From::SetLimit { name, .. } if name.len() > LIMIT_NAME_MAX => {
+            return Err(NoRequest::LimitName { length: name.len() });
+        }
         From::SetLimit { name, value } => machine::RequestBody::SetLimit { name, value },
         From::RemoveClass { class } => {
             machine::RequestBody::RemoveClass { class: ClassName::new(&class)? }
@@ -109,6 +124,12 @@ pub(super) fn read(read: protocol::Read, principal: &str) -> Result<machine::Rea
 /// A position for clients.
 pub(super) fn position(position: machine::Position) -> protocol::Position {
     protocol::Position { epoch: position.epoch.into(), step: position.step.0 }
+}
+
+/// What a client says that it has seen. An epoch that there cannot be is later than all there are.
+pub(super) fn seen(position: protocol::Position) -> machine::Position {
+    let epoch = u32::try_from(position.epoch).unwrap_or(u32::MAX);
+    machine::Position { epoch, step: machine::Step(position.step) }
 }
 
 /// An outcome for clients.

@@ -26,9 +26,9 @@ use super::{
     keeper::Keeper,
     lines::Lines,
     outbox::{Outbox, Refused},
-    peers,
     questions::Questions,
     router::Router,
+    secret::Tags,
     spans::Spans,
     standard::StandardClasses,
     syncer::Syncer,
@@ -50,7 +50,8 @@ const FAULT_LINES: u32 = 20;
 const MANY_INPUTS: usize = 8;
 
 /// What clients of a replica that stands still are told.
-const DISK_FULL: &str = "the replica's disk is full";
+const STANDS_STILL: &str =
+    "the replica stands still: its disk is full, or it may open no more files";
 /// What clients of a replica that has diverged are told.
 const DIVERGED: &str = "the replica's state is not the group's";
 
@@ -60,8 +61,8 @@ const COMPILE_AGAIN: u64 = 10_000_000_000;
 /// A peer's link.
 #[derive(Default)]
 struct Link {
-    /// Takes frames to it, while a connection stands.
-    outbox: Option<Outbox>,
+    /// Takes frames to it, while a connection stands, with what they have to have.
+    outbox: Option<(Outbox, Tags)>,
     /// Its newest connection to this replica, and what ends it when it is dropped.
     connection: u64,
     held: Option<oneshot::Sender<()>>,
@@ -77,6 +78,14 @@ pub(super) enum Waiting {
     Alive { connection: ConnectionId, session: SessionId, correlation: u64 },
     /// A piece of a snapshot, under the client's correlation.
     Piece { connection: ConnectionId, correlation: u64 },
+}
+
+/// How long things may take.
+pub(super) struct Pace {
+    /// Segments in one turn.
+    pub(super) slice: u32,
+    /// Time after which a connection ends that has no session and asks for nothing, nanoseconds.
+    pub(super) idle: u64,
 }
 
 /// See the file's head.
@@ -98,6 +107,10 @@ pub(super) struct Driver {
     /// Code that could not be compiled here, and when that was known, monotonic nanoseconds.
     pub(super) failed: BTreeMap<CodeHash, u64>,
     slice: u32,
+    /// Time after which a connection ends that has no session and asks for nothing, nanoseconds.
+    idle: u64,
+    /// When this turn began, monotonic nanoseconds.
+    now: u64,
     /// Inputs for the next turn, which came while the log was made durable.
     later: Vec<Input>,
     /// Room for those that come then, empty between two syncs.
@@ -121,8 +134,8 @@ pub(super) struct Driver {
 /// Sends a frame to a peer, if it is connected.
 fn send(links: &mut BTreeMap<u64, Link>, peer: u64, frame: &Bytes) {
     let link = links.entry(peer).or_default();
-    let Some(outbox) = &link.outbox else { return };
-    match outbox.add(|bytes| peers::append(frame, bytes)) {
+    let Some((outbox, tags)) = &mut link.outbox else { return };
+    match outbox.add(|bytes| tags.append(frame, bytes)) {
         Ok(()) => outbox.flush(),
         // A frame that does not fit ends the connection: no gap goes unnoticed.
         Err(Refused) => link.outbox = None,
@@ -136,7 +149,7 @@ impl Driver {
         compiler: CompilerQueue,
         keeper: Keeper,
         syncer: Syncer,
-        slice: u32,
+        pace: Pace,
         leading: watch::Sender<bool>,
     ) -> Self {
         Self {
@@ -153,7 +166,9 @@ impl Driver {
             next_read: 1,
             trials: Trials::default(),
             failed: BTreeMap::new(),
-            slice,
+            slice: pace.slice,
+            idle: pace.idle,
+            now: 0,
             later: Vec::new(),
             arrived: Vec::new(),
             guest_lines: Lines::new(GUEST_LINES),
@@ -203,7 +218,9 @@ impl Driver {
         taken: &mut Vec<Input>,
         inputs: &mut Inputs,
     ) -> Result<Option<Progress>, ReplicaError> {
-        self.replica.handle_time(self.clock.now());
+        let moment = self.clock.now();
+        self.now = moment.monotonic;
+        self.replica.handle_time(moment);
         self.turns += 1;
         self.inputs += taken.len() as u64;
         let busy = taken.len() >= MANY_INPUTS;
@@ -277,21 +294,22 @@ impl Driver {
             Input::Tick => {
                 self.replica.handle_tick()?;
                 self.compile_again();
-                for id in self.questions.expire(self.clock.now().monotonic) {
+                for id in self.questions.expire(self.now) {
                     self.replica.forget_read(id);
                 }
+                self.router.end_idle(self.now, self.idle);
                 if self.replica.take_reconnect() {
                     // What comes of older connections does not count from now on.
                     self.links.clear();
                 }
             }
             Input::ClientConnected { connection, principal, outbox } => {
-                self.router.connect(connection, principal, outbox);
+                self.router.connect(connection, principal, outbox, self.now);
             }
             Input::ClientGone(connection) => self.client_gone(connection),
             Input::Client(connection, message) => self.client_message(connection, message),
-            Input::PeerUp { peer, outbox } => {
-                self.links.entry(peer).or_default().outbox = Some(outbox);
+            Input::PeerUp { peer, outbox, tags } => {
+                self.links.entry(peer).or_default().outbox = Some((outbox, tags));
                 self.replica.handle_reconnected(peer)?;
             }
             Input::PeerConnected { peer, connection, held } => {
@@ -339,11 +357,11 @@ impl Driver {
         }
     }
 
-    /// The clients of a replica whose disk has no room, or that has diverged, are to go elsewhere.
+    /// The clients of a replica that stands still, or that has diverged, are to go elsewhere.
     fn mind_standstill(&mut self) {
         let (standstills, diverged) = (self.replica.standstills(), self.replica.has_diverged());
         if std::mem::replace(&mut self.standstills, standstills) != standstills {
-            self.router.say_goodbye(DISK_FULL);
+            self.router.say_goodbye(STANDS_STILL);
         }
         if std::mem::replace(&mut self.diverged, diverged) != diverged {
             self.router.say_goodbye(DIVERGED);
@@ -380,15 +398,17 @@ impl Driver {
         {
             return self.router.send_away(connection, reason);
         }
+        let asks = matches!(message, ClientMessage::Read(_) | ClientMessage::Admin(_));
+        self.router.heard(connection, self.now, asks);
         match message {
             ClientMessage::Hello(_) => panic!("the connection handles the greeting"),
             ClientMessage::OpenSession(open) => self.open_session(connection, &open),
             ClientMessage::AttachSession(attach) => self.attach_session(connection, attach),
             ClientMessage::CloseSession(close) => {
                 let session = SessionId(close.session);
-                self.router.attach(connection, session);
                 // Should there be no room, the client says it again or the session expires.
                 let _full = self.replica.handle_command(Command::CloseSession { session });
+                self.attach_to_close(connection, session);
             }
             ClientMessage::KeepAlive(keep) => self.keep_alive(connection, &keep),
             ClientMessage::Request(request) => self.request(connection, request),
@@ -407,7 +427,7 @@ impl Driver {
 
     /// Why clients must go elsewhere, if they must.
     pub(super) fn turned_away(&self) -> Option<&'static str> {
-        let reason = if self.replica.has_diverged() { DIVERGED } else { DISK_FULL };
+        let reason = if self.replica.has_diverged() { DIVERGED } else { STANDS_STILL };
         self.replica.turns_away().then_some(reason)
     }
 
@@ -433,7 +453,7 @@ impl Driver {
 
     /// Where the kernel stands.
     pub(super) fn position(&self) -> protocol::Position {
-        protocol::Position { epoch: 0, step: self.replica.machine().step().0 }
+        convert::position(self.replica.machine().position())
     }
 
     /// Counts for operators.
@@ -446,7 +466,7 @@ impl Driver {
 
     /// Peers to which a connection stands.
     pub(super) fn connected_peers(&self) -> Vec<u64> {
-        let open = |link: &Link| link.outbox.as_ref().is_some_and(Outbox::is_open);
+        let open = |link: &Link| link.outbox.as_ref().is_some_and(|(outbox, _)| outbox.is_open());
         let links = self.links.iter().filter(|(_, link)| open(link));
         links.map(|(peer, _)| *peer).collect()
     }

@@ -8,7 +8,7 @@ use gesmas_machine::{ClassInterface, ClassName, CodeHash, Command, Replace};
 use gesmas_protocol::ClientMessage;
 use tokio::sync::{mpsc, oneshot};
 
-use super::outbox::Outbox;
+use super::{outbox::Outbox, secret::Tags};
 
 /// Names a connection of a client while this process runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -34,6 +34,8 @@ pub(super) enum Input {
         peer: u64,
         /// Takes frames for it; dropping it ends the connection.
         outbox: Outbox,
+        /// What the frames have to have.
+        tags: Tags,
     },
     /// A peer connected here; frames of earlier connections no longer count.
     PeerConnected {

@@ -19,6 +19,7 @@ mod clients;
 mod compiler;
 mod config;
 mod convert;
+mod descriptors;
 mod driver;
 mod errors;
 mod input;
@@ -31,17 +32,21 @@ mod questions;
 mod recover;
 mod requests;
 mod router;
+mod secret;
 mod serve;
 mod sessions;
 mod spans;
 mod standard;
 mod syncer;
 mod trial;
+mod vestibule;
 
+pub(crate) use self::secret::Secret;
 pub use self::{
     config::{
         CompileConfig, Config, ConfigError, HttpConfig, KernelConfig, LogConfig, Member,
         QueueConfig, SnapshotConfig, Timing, TracingConfig,
     },
-    serve::{ServeError, Server, start, start_with},
+    descriptors::{Bounds, Descriptors, reserve as descriptors_reserved},
+    serve::{ServeError, Server, start, start_among, start_with},
 };

@@ -7,6 +7,7 @@ use super::{
     convert,
     driver::{Driver, Waiting},
     errors,
+    input::ConnectionId,
     questions::Question,
 };
 use crate::replica::{Output, ReadId};
@@ -17,6 +18,7 @@ impl Driver {
             match output {
                 Output::Effect(effect) => self.route_effect(effect),
                 Output::Read { id, result } => self.read_done(id, result),
+                Output::NotSeen { id } => self.read_refused(id, self.not_seen()),
                 Output::Piece { id, result } => self.piece_read(id, result),
                 // Replies and events of the time between were never put out here: whoever comes back
                 // gets what its session holds.
@@ -63,13 +65,37 @@ impl Driver {
                     let _busy = self.replica.handle_command(Command::Migrate { object });
                 }
                 let refusal = self.refusal(refusal);
-                let id = errors::log_refusal(&refusal, 0, correlation);
-                (id, Err(protocol::ReadError::Refused(refusal)))
+                return self.refuse_read(read, connection, correlation, refusal);
             }
         };
         if let Some(spans) = &mut self.spans {
             spans.end_read(read, position.step, result.as_ref().err(), id);
         }
+        let reply = protocol::ReadReply { correlation, position, result, id };
+        self.router.send(connection, ServerMessage::ReadReply(reply));
+    }
+
+    fn read_refused(&mut self, id: ReadId, refusal: protocol::Refusal) {
+        if let Some(Waiting::Read { connection, correlation }) = self.waiting.remove(&id) {
+            self.refuse_read(id, connection, correlation, refusal);
+        }
+    }
+
+    /// Turns a read away.
+    pub(super) fn refuse_read(
+        &mut self,
+        read: ReadId,
+        connection: ConnectionId,
+        correlation: u64,
+        refusal: protocol::Refusal,
+    ) {
+        let position = self.position();
+        let id = errors::log_refusal(&refusal, 0, correlation);
+        let refused = protocol::ReadError::Refused(refusal);
+        if let Some(spans) = &mut self.spans {
+            spans.end_read(read, position.step, Some(&refused), id);
+        }
+        let result = Err(refused);
         let reply = protocol::ReadReply { correlation, position, result, id };
         self.router.send(connection, ServerMessage::ReadReply(reply));
     }
@@ -108,8 +134,13 @@ impl Driver {
                     spans.refuse_call(session.0, number, &refusal);
                 }
                 let id = known.then(|| errors::log_refusal(&refusal, session.0, number)).flatten();
+                let gone = refusal == protocol::Refusal::SessionUnknown;
                 let refused = protocol::Refused { session: session.0, number, refusal, id };
                 self.router.send_to_session(session, ServerMessage::Refused(refused));
+                if gone {
+                    // Whoever made up the number has no place here for it.
+                    self.router.detach(session);
+                }
             }
             Effect::Event { session, number, position, payload } => {
                 let event = protocol::Event {

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use gesmas_machine::{
-    CodeHash, Command, Engine as _, Place, RequestBody, STATE_MACHINE_VERSION, SessionId, Step,
+    CodeHash, Command, Engine as _, Place, Position, RequestBody, STATE_MACHINE_VERSION, SessionId,
 };
 use gesmas_protocol::{self as protocol, ServerMessage};
 
@@ -91,7 +91,8 @@ impl Driver {
         let Some(principal) = self.router.principal(connection) else {
             return;
         };
-        let (correlation, stale, seen) = (read.correlation, read.stale, Step(read.seen.step));
+        let (correlation, stale) = (read.correlation, read.stale);
+        let seen = convert::seen(read.seen);
         let read = convert::read(read, principal);
         let read_id = self.next_read();
         let refusal = match read {
@@ -109,15 +110,17 @@ impl Driver {
                 protocol::Refusal::Busy
             }
         };
-        let position = self.position();
-        let id = errors::log_refusal(&refusal, 0, correlation);
-        let refused = protocol::ReadError::Refused(refusal);
-        if let Some(spans) = &mut self.spans {
-            spans.end_read(read_id, position.step, Some(&refused), id);
-        }
-        let result = Err(refused);
-        let reply = protocol::ReadReply { correlation, position, result, id };
-        self.router.send(connection, ServerMessage::ReadReply(reply));
+        self.refuse_read(read_id, connection, correlation, refusal);
+    }
+
+    /// Why a read is refused whose client has seen what is not in this history.
+    pub(super) fn not_seen(&self) -> protocol::Refusal {
+        let protocol::Position { epoch, step } = self.position();
+        let message = format!(
+            "the position that was seen is of another history: the cluster stands at step {step} of \
+             epoch {epoch}; it was restored from a backup, or the position was made up"
+        );
+        protocol::Refusal::Invalid { message }
     }
 
     pub(super) fn admin(&mut self, connection: ConnectionId, admin: protocol::Admin) {
@@ -131,7 +134,7 @@ impl Driver {
             return self.answer_question(connection, correlation, admin.request);
         }
         let id = self.next_read();
-        let wait = Question { read: None, seen: Step(0), stale: false, alive: None };
+        let wait = Question { read: None, seen: Position::default(), stale: false, alive: None };
         let has_room = self.questions.has_room(&admin.request);
         if has_room && self.replica.handle_read(id, wait).is_ok() {
             let request = admin.request;

@@ -3,8 +3,9 @@
 //! Every replica has every effect; the router sends those of sessions that are attached here. A
 //! session is where its client attached it last.
 //! What is sent in a turn is written at its end, in one piece for each connection.
-//! Invariant: nothing waits without bound: a client whose outbox is full is cut off, and what it
-//! missed is stored in its session.
+//! Invariants: nothing waits without bound: a client whose outbox is full is cut off, and what it
+//! missed is stored in its session; a connection that has no session and asks for nothing ends after a
+//! while.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +20,16 @@ struct Connection {
     /// Whether something is to be written.
     dirty: bool,
     sessions: BTreeSet<SessionId>,
+    /// When its client said something last, monotonic nanoseconds.
+    heard: u64,
+    /// Questions of it that have no answer yet.
+    asked: u64,
 }
+
+/// A connection whose questions are not answered may be silent for so many times as long as another.
+const PATIENCE_FOR_ANSWERS: u64 = 10;
+/// Time between two looks for idle connections, nanoseconds.
+const LOOK: u64 = 100_000_000;
 
 /// Connections and the sessions attached to them.
 #[derive(Default)]
@@ -32,12 +42,50 @@ pub(super) struct Router {
     dirty: Vec<ConnectionId>,
     sent: u64,
     cut_off: u64,
+    ended_idle: u64,
+    /// When idle connections were looked for last.
+    looked: u64,
 }
 
 impl Router {
-    pub(super) fn connect(&mut self, id: ConnectionId, principal: String, outbox: Outbox) {
-        let sessions = BTreeSet::new();
-        self.connections.insert(id, Connection { principal, outbox, dirty: false, sessions });
+    pub(super) fn connect(
+        &mut self,
+        id: ConnectionId,
+        principal: String,
+        outbox: Outbox,
+        now: u64,
+    ) {
+        let (dirty, sessions) = (false, BTreeSet::new());
+        let connection = Connection { principal, outbox, dirty, sessions, heard: now, asked: 0 };
+        self.connections.insert(id, connection);
+    }
+
+    /// A client said something: whether it waits for an answer that is no session's.
+    pub(super) fn heard(&mut self, id: ConnectionId, now: u64, asks: bool) {
+        if let Some(connection) = self.connections.get_mut(&id) {
+            connection.heard = now;
+            connection.asked += u64::from(asks);
+        }
+    }
+
+    /// Ends the connections that have been idle for so long. Those of sessions stay: a session whose
+    /// client is gone expires.
+    pub(super) fn end_idle(&mut self, now: u64, idle: u64) {
+        if now.saturating_sub(self.looked) < LOOK.min(idle) {
+            return;
+        }
+        self.looked = now;
+        let is_idle = |connection: &Connection| {
+            let times = if connection.asked > 0 { PATIENCE_FOR_ANSWERS } else { 1 };
+            let silent = now.saturating_sub(connection.heard);
+            connection.sessions.is_empty() && silent >= idle.saturating_mul(times)
+        };
+        let found = self.connections.iter().filter(|(_, connection)| is_idle(connection));
+        let found: Vec<_> = found.map(|(id, _)| *id).collect();
+        for id in found {
+            self.ended_idle += 1;
+            self.send_away(id, "the connection was idle");
+        }
     }
 
     pub(super) fn disconnect(&mut self, id: ConnectionId) {
@@ -107,6 +155,9 @@ impl Router {
         let Some(connection) = self.connections.get_mut(&id) else {
             return;
         };
+        if matches!(message, ServerMessage::ReadReply(_) | ServerMessage::AdminAnswer(_)) {
+            connection.asked = connection.asked.saturating_sub(1);
+        }
         if connection.outbox.add(|bytes| clients::append(&message, bytes)).is_ok() {
             self.sent += 1;
             if !std::mem::replace(&mut connection.dirty, true) {
@@ -144,12 +195,13 @@ impl Router {
     }
 
     /// Counts for operators.
-    pub(super) fn counts(&self) -> [(&'static str, u64); 4] {
+    pub(super) fn counts(&self) -> [(&'static str, u64); 5] {
         [
             ("connections", self.connections.len() as u64),
             ("sessions_attached", self.sessions.len() as u64),
             ("messages_sent", self.sent),
             ("clients_cut_off", self.cut_off),
+            ("clients_ended_idle", self.ended_idle),
         ]
     }
 }

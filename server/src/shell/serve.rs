@@ -20,7 +20,8 @@ use super::{
     clients::{self, Clients},
     compiler::CompilerQueue,
     config::{Config, ConfigError},
-    driver::Driver,
+    descriptors::{Bounds, Descriptors},
+    driver::{Driver, Pace},
     input::{HostClock, Input},
     keeper::Keeper,
     peers,
@@ -99,6 +100,7 @@ pub struct Server {
     driver: JoinHandle<Result<(), ReplicaError>>,
     ended: watch::Receiver<bool>,
     clients: SocketAddr,
+    http_connections: usize,
     leading: watch::Receiver<bool>,
     trace: Option<(Tracer, Exporting)>,
 }
@@ -108,6 +110,12 @@ impl Server {
     #[must_use]
     pub fn clients(&self) -> SocketAddr {
         self.clients
+    }
+
+    /// How many connections over HTTP there are file descriptors for.
+    #[must_use]
+    pub const fn http_connections(&self) -> usize {
+        self.http_connections
     }
 
     /// Whether the replica leads, as it changes.
@@ -168,7 +176,32 @@ pub async fn start(config: &Config) -> Result<Server, ServeError> {
 /// # Panics
 /// When two classes have one name and version.
 pub async fn start_with(config: &Config, classes: &[NativeClass]) -> Result<Server, ServeError> {
+    start_among(config, classes, Descriptors::raise()).await
+}
+
+/// The same for a program in which several replicas run, each with its share of the file descriptors.
+///
+/// # Errors
+/// [`ServeError`] says what stands in the way.
+///
+/// # Panics
+/// When two classes have one name and version.
+pub async fn start_among(
+    config: &Config,
+    classes: &[NativeClass],
+    descriptors: Descriptors,
+) -> Result<Server, ServeError> {
     config.check()?;
+    let bounds = descriptors.bounds(config)?;
+    if bounds.lowered {
+        let (limit, Bounds { clients, http, .. }) = (descriptors.limit(), bounds);
+        tracing::warn!(
+            limit,
+            clients,
+            http,
+            "the limit on open files is too low for as many connections as are configured: fewer are let in"
+        );
+    }
     let (sender, receiver) = mpsc::channel(config.queues.inputs);
     let clock = HostClock::start();
     let wasm = make_engine(config)?;
@@ -215,11 +248,12 @@ pub async fn start_with(config: &Config, classes: &[NativeClass]) -> Result<Serv
         })
         .map_err(failed)?;
     is_made.await.map_err(|_| ServeError::Broken)??;
-    match Sockets::bind(config, sender.clone()).await {
+    match Sockets::bind(config, bounds, sender.clone()).await {
         Ok(bound) => {
             let clients = bound.address;
             let _gone = go.send(bound);
-            Ok(Server { inputs: sender, driver, ended, clients, leading, trace })
+            let http_connections = bounds.http;
+            Ok(Server { inputs: sender, driver, ended, clients, http_connections, leading, trace })
         }
         Err(error) => {
             drop(go);
@@ -252,8 +286,8 @@ impl Parts {
         let failed = |error| ServeError::Folder { path: config.data.clone(), error };
         let keeper = Keeper::start(Worker::new(store), inputs).map_err(failed)?;
         let syncer = Syncer::start().map_err(failed)?;
-        let slice = config.kernel.slice;
-        let driver = Driver::new(replica, clock, compiler, keeper, syncer, slice, leading);
+        let pace = Pace { slice: config.kernel.slice, idle: config.queues.idle_ms * 1_000_000 };
+        let driver = Driver::new(replica, clock, compiler, keeper, syncer, pace, leading);
         Ok(driver.traced(tracer))
     }
 }
@@ -274,7 +308,11 @@ struct Sockets {
 }
 
 impl Sockets {
-    async fn bind(config: &Config, inputs: mpsc::Sender<Input>) -> Result<Self, ServeError> {
+    async fn bind(
+        config: &Config,
+        bounds: Bounds,
+        inputs: mpsc::Sender<Input>,
+    ) -> Result<Self, ServeError> {
         let clients = bind(config.listen).await?;
         let peers = bind(config.own_peers()).await?;
         let address = clients
@@ -285,11 +323,12 @@ impl Sockets {
         let output_bytes = queues.client_output_kib << 10;
         let welcome = welcome(config, &Limits::default())?;
         let client_tasks =
-            Clients::new(inputs.clone(), welcome, output_bytes, queues.connections, writing);
+            Clients::new(inputs.clone(), welcome, output_bytes, bounds.clients, writing);
         let identity = peers::Identity {
             cluster: config.cluster_id()?,
             replica: config.replica,
-            members: config.members.iter().map(|member| member.replica).collect(),
+            members: config.members.clone(),
+            secret: config.peer_secret()?,
             output_bytes: queues.peer_output_mib << 20,
             inputs: inputs.clone(),
         };

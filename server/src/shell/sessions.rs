@@ -3,7 +3,7 @@
 //! Invariant: nobody is told that a session is over because this replica lags: it catches up with
 //! everything acknowledged before it says so.
 
-use gesmas_machine::{Command, SessionId, Step};
+use gesmas_machine::{Command, Position, SessionId};
 use gesmas_protocol::{self as protocol, ServerMessage};
 
 use super::{
@@ -38,6 +38,11 @@ impl Driver {
         attach: protocol::AttachSession,
     ) {
         let session = SessionId(attach.session);
+        if self.is_of_another_history(&attach) {
+            let reason = protocol::OverReason::Restored;
+            let over = protocol::SessionOver { session: session.0, reason };
+            return self.router.send(connection, ServerMessage::SessionOver(over));
+        }
         self.router.attach(connection, session);
         self.replica.handle_alive(session);
         let acknowledged = convert::acknowledged(attach.acknowledged);
@@ -45,6 +50,16 @@ impl Driver {
             let _full = self.replica.handle_command(Command::Acknowledge { session, acknowledged });
         }
         self.answer_attach(connection, session);
+    }
+
+    /// Whether a client comes from before a restore, with answers to requests that this history does not
+    /// have: what it asks for next would follow them, and could never be admitted. In the history of now
+    /// it was told nothing yet, so that it makes no difference how far this replica is.
+    fn is_of_another_history(&self, attach: &protocol::AttachSession) -> bool {
+        let machine = self.replica.machine();
+        let admitted = machine.last_admitted(SessionId(attach.session));
+        convert::seen(attach.seen).epoch < machine.position().epoch
+            && admitted.is_some_and(|admitted| admitted < attach.answered)
     }
 
     /// Answers for a session that is known here, or waits until it would be.
@@ -93,10 +108,22 @@ impl Driver {
             Waiting::Session { session, .. } | Waiting::Alive { session, .. } => Some(session),
             Waiting::Read { .. } | Waiting::Piece { .. } => None,
         };
-        let question = Question { read: None, seen: Step(0), stale: false, alive };
+        let question = Question { read: None, seen: Position::default(), stale: false, alive };
         let id = self.next_read();
         if self.replica.handle_read(id, question).is_ok() {
             self.waiting.insert(id, waiting);
+        } else if let Waiting::Session { session, .. } = waiting {
+            // Nobody will say whether it exists; its client comes again.
+            self.router.detach(session);
+        }
+    }
+
+    /// A client closes a session, and waits to hear that it is over: of one that is unknown here, once
+    /// this replica has caught up. A number alone keeps no place in the router.
+    pub(super) fn attach_to_close(&mut self, connection: ConnectionId, session: SessionId) {
+        self.router.attach(connection, session);
+        if self.replica.machine().last_admitted(session).is_none() {
+            self.wait_for(Waiting::Session { connection, session });
         }
     }
 

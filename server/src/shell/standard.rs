@@ -88,8 +88,7 @@ impl Loader {
 }
 
 async fn put(replica: SocketAddr, standard: Standard) -> Result<(), String> {
-    let name = concat!("gesmas-standard/", env!("CARGO_PKG_VERSION"));
-    let builder = Client::builder().endpoints([replica.to_string()]).name(name);
+    let builder = Client::builder().endpoints([replica.to_string()]).name("gesmas-standard");
     let client = builder.patience(PATIENCE).connect().await.map_err(|error| error.to_string())?;
     let session = client.session().open().await.map_err(|error| error.to_string())?;
     let put = session.put_class(standard.name, standard.module).deadline(PATIENCE).await;

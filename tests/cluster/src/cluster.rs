@@ -20,6 +20,19 @@ const REPLICAS: usize = 3;
 /// Bytes of a replica's log that a failed test shows.
 const SHOWN: usize = 3_000;
 
+/// How a cluster is set up.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Setup<'a> {
+    /// Tables of settings that are added to the configuration of each replica.
+    pub settings: &'a str,
+    /// Settings that are added to the table `http`.
+    pub http: &'a str,
+    /// Size of a log file, MiB, if not 8.
+    pub log_file_mib: Option<u64>,
+    /// How many files each replica may have open, if not as many as this process.
+    pub descriptors: Option<u64>,
+}
+
 /// See the file's head.
 pub struct Cluster {
     folder: TempDir,
@@ -37,6 +50,16 @@ impl Cluster {
     /// # Panics
     /// When it has no leader in time.
     pub async fn start_with(settings: &str) -> Self {
+        Self::set_up(Setup { settings, ..Setup::default() }).await
+    }
+
+    /// Starts a cluster that is set up like this.
+    ///
+    /// # Panics
+    /// When it has no leader in time.
+    pub async fn set_up(setup: Setup<'_>) -> Self {
+        let Setup { settings, http, log_file_mib, descriptors } = setup;
+        let log_file_mib = log_file_mib.unwrap_or(8);
         let folder = tempfile::Builder::new().prefix("gesmas-test-").tempdir();
         let folder = folder.expect("there is a temporary folder");
         let mut replicas: Vec<_> = (1..=REPLICAS)
@@ -49,13 +72,16 @@ impl Cluster {
             })
             .collect();
         let members = members.join(", ");
+        let secret = folder.path().join("peer-secret");
+        std::fs::write(secret, "the replicas of a test share this").expect("it can be written");
         for (number, replica) in (1..).zip(&mut replicas) {
             replica.configure(&format!(
                 "cluster = \"7e57\"\nreplica = {number}\ndata = \"replica-{number}\"\n\
-                 listen = \"{}\"\nmembers = [{members}]\n[http]\nlisten = \"{}\"\n\
-                 [log]\nfile_mib = 8\n{settings}\n",
+                 listen = \"{}\"\nmembers = [{members}]\npeer_secret_file = \"peer-secret\"\n\
+                 [http]\nlisten = \"{}\"\n{http}\n[log]\nfile_mib = {log_file_mib}\n{settings}\n",
                 replica.clients, replica.http
             ));
+            replica.descriptors = descriptors;
             replica.start();
         }
         let cluster = Self { folder, replicas };
@@ -84,6 +110,18 @@ impl Cluster {
     #[must_use]
     pub fn peer_address(&self, index: usize) -> SocketAddr {
         self.replicas[index].peers
+    }
+
+    /// The folder in which all lies: configurations, logs, data.
+    #[must_use]
+    pub fn folder(&self) -> &std::path::Path {
+        self.folder.path()
+    }
+
+    /// The configuration of a replica.
+    #[must_use]
+    pub fn config(&self, index: usize) -> &std::path::Path {
+        &self.replicas[index].config
     }
 
     /// What a replica has logged.

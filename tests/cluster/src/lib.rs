@@ -25,7 +25,7 @@ pub use crate::{
     binary::gesmas_binary,
     bystander::Bystander,
     class::{Class, arguments},
-    cluster::Cluster,
+    cluster::{Cluster, Setup},
     collector::{Collector, Exported},
     hostile::{Ledger, hostile_class, interface_with, with_interface},
     http::{Answer, Http},

@@ -39,8 +39,10 @@ pub(crate) struct Replica {
     pub(crate) clients: SocketAddr,
     pub(crate) peers: SocketAddr,
     pub(crate) http: SocketAddr,
-    config: PathBuf,
+    pub(crate) config: PathBuf,
     output: PathBuf,
+    /// How many files it may have open, if not as many as this process.
+    pub(crate) descriptors: Option<u64>,
     child: Option<Child>,
     eyes: tokio::sync::Mutex<Option<Client>>,
 }
@@ -53,6 +55,7 @@ impl Replica {
             http: free_address(),
             config: folder.join(format!("replica-{number}.toml")),
             output: folder.join(format!("replica-{number}.log")),
+            descriptors: None,
             child: None,
             eyes: tokio::sync::Mutex::new(None),
         }
@@ -65,7 +68,8 @@ impl Replica {
     pub(crate) fn start(&mut self) {
         assert!(self.child.is_none(), "only a replica that is down is started");
         let output = fs::File::options().create(true).append(true).open(&self.output);
-        let child = Command::new(gesmas_binary())
+        let child = self
+            .command()
             .arg("serve")
             .arg("--config")
             .arg(&self.config)
@@ -75,6 +79,13 @@ impl Replica {
             .stderr(output.expect("a temporary folder can be written to"))
             .spawn();
         self.child = Some(child.expect("the binary starts"));
+    }
+
+    fn command(&self) -> Command {
+        let Some(most) = self.descriptors else { return Command::new(gesmas_binary()) };
+        let mut command = Command::new("sh");
+        command.arg("-c").arg(format!("ulimit -n {most}; exec \"$0\" \"$@\"")).arg(gesmas_binary());
+        command
     }
 
     pub(crate) const fn is_running(&self) -> bool {

@@ -128,7 +128,7 @@ impl Wire {
     /// When it is over.
     pub async fn attach_session(&mut self, session: u64) {
         let (seen, acknowledged) = (Default::default(), Default::default());
-        self.send(AttachSession { session, seen, acknowledged }).await;
+        self.send(AttachSession { session, seen, acknowledged, answered: 0 }).await;
         self.receive_until(|message| match message {
             ServerMessage::SessionAttached(_) => Some(()),
             ServerMessage::SessionOver(over) => panic!("the session is over: {over:?}"),

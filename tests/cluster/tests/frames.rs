@@ -136,12 +136,14 @@ async fn a_client_that_never_reads_is_cut_off_alone() {
 async fn garbage_at_the_peers_port_does_no_harm() {
     let cluster = Cluster::start().await;
     let mut bystander = Bystander::start(&cluster).await;
-    let greeting = |cluster: u128, from: u64, to: u64| {
+    let greeting = |format: u32, cluster: u128, from: u64, to: u64| {
         let mut bytes = b"gesmaspr".to_vec();
-        bytes.extend(1_u32.to_le_bytes());
+        bytes.extend(format.to_le_bytes());
         bytes.extend(cluster.to_le_bytes());
         bytes.extend(from.to_le_bytes());
         bytes.extend(to.to_le_bytes());
+        // A nonce, if the format has one.
+        bytes.extend([7; 32].iter().filter(|_| format == 2));
         bytes
     };
     let mut noise = 0x9e37_79b9_u32;
@@ -155,17 +157,25 @@ async fn garbage_at_the_peers_port_does_no_harm() {
         garbage,
         b"GET / HTTP/1.1\r\n\r\n".repeat(100),
         vec![0; 4_096],
-        greeting(0xbad, 2, 1).repeat(3),
-        greeting(0x7e57, 9, 1).repeat(3),
+        greeting(2, 0xbad, 2, 1).repeat(3),
+        greeting(2, 0x7e57, 9, 1).repeat(3),
+        // What a replica of the format before would say, which proved nothing.
+        greeting(1, 0x7e57, 2, 1).repeat(3),
         bytes_of(hello(&[VERSION])).repeat(10),
+        // All that a client can know; a proof and a frame that are made up.
+        [greeting(2, 0x7e57, 2, 1), vec![9; 32], vec![8; 4_096]].concat(),
     ];
     for (number, bytes) in bad.into_iter().enumerate() {
-        let address = cluster.peer_address(number % 3);
+        // Those that greet do so as a peer of the first.
+        let address =
+            cluster.peer_address(if bytes.starts_with(b"gesmaspr") { 0 } else { number % 3 });
         let mut wire = Wire::connect(address).await;
         // The replica may hang up in the middle of it.
         let _broken = wire.stream.write_all(&bytes).await;
         bystander.check().await;
     }
+    assert!(cluster.logged(0).contains("a connection to the peers' port is refused"));
+    assert!(!cluster.logged(0).contains("a peer's connection broke"), "no frame was read");
     let leader = cluster.leader().await;
     assert_eq!(cluster.look(leader).await.status.connected.len(), 2);
     bystander.finish(&cluster).await;

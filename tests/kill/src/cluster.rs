@@ -62,6 +62,8 @@ impl Cluster {
             deeds: Deeds::default(),
             changes: Vec::new(),
         };
+        // Its replicas may listen on other than loopback addresses.
+        fs::write(cluster.folder.path().join("peer-secret"), "the replicas of a run share this")?;
         for index in 0..cluster.network.len() {
             let number = index + 1;
             let path = |end: &str| cluster.folder.path().join(format!("replica-{number}.{end}"));
@@ -84,6 +86,7 @@ impl Cluster {
         format!(
             "cluster = \"deadbeef\"\nreplica = {number}\ndata = \"replica-{number}\"\n\
              listen = \"{clients}\"\nmembers = [{members}]\nallow_plaintext = {open}\n\
+             peer_secret_file = \"peer-secret\"\n\
              [log]\nfile_mib = 8\n",
             number = index + 1,
             clients = self.network.clients(index),

@@ -219,6 +219,7 @@ impl<T> SessionCore<T> {
                 session,
                 seen: self.seen,
                 acknowledged: self.acknowledgements.announce(),
+                answered: self.pipeline.answered(),
             }));
         }
     }
@@ -321,6 +322,7 @@ impl<T> SessionCore<T> {
                 session,
                 seen: self.seen,
                 acknowledged: self.acknowledgements.announce(),
+                answered: self.pipeline.answered(),
             }),
         });
         self.link = Link::Joining;

@@ -230,6 +230,12 @@ impl<T> Pipeline<T> {
         self.repeat_cancels(admitted);
     }
 
+    /// The request up to which all that were sent have been answered.
+    pub(super) fn answered(&self) -> u64 {
+        let open = self.entries.values().find(|entry| entry.sent);
+        open.map_or(self.last_sent, |entry| entry.request().previous)
+    }
+
     /// Cancels requests that were given up once more, up to a number: a cancel may have been lost.
     pub(super) fn repeat_cancels(&mut self, last: u64) {
         let end = self.resume_at.min(last + 1);

@@ -15,8 +15,8 @@ use gesmas::{
     snapshot::{Done, Job},
 };
 use gesmas_machine::{
-    ClassName, CodeHash, Command, Effect, Engine as _, Machine, Planted, PlantedBug, Progress,
-    Replace, STATE_MACHINE_VERSION, Settings, Step, Trial,
+    ClassName, CodeHash, Command, Effect, Engine as _, Machine, Planted, PlantedBug, Position,
+    Progress, Replace, STATE_MACHINE_VERSION, Settings, Step, Trial,
 };
 
 use self::turn::Closing;
@@ -331,7 +331,8 @@ impl Process {
                 let swallowed = self.plant == Some(Plant::SwallowedKeepAlives);
                 let alive = (!swallowed).then_some(session);
                 let wait = Waiting::Session { connection, session, asked, events };
-                let question = Question { read: None, seen: Step(0), stale: false, alive };
+                let question =
+                    Question { read: None, seen: Position::default(), stale: false, alive };
                 self.replica.handle_read(self.router.wait(wait), question).map_err(NotTaken::from)
             }
             Ask::Request(request) => {
@@ -353,7 +354,7 @@ impl Process {
                 self.router.attach(session, connection);
                 let stale = self.plant == Some(Plant::StaleReads);
                 let id = self.router.wait(Waiting::Read { connection, correlation });
-                let seen = if stale { Step(0) } else { seen };
+                let seen = Position { epoch: 0, step: if stale { Step(0) } else { seen } };
                 self.replica
                     .handle_read(id, Question { read: Some(*read), seen, stale, alive: None })
                     .map_err(NotTaken::from)
@@ -381,6 +382,7 @@ impl Process {
                 }
                 // Clients ask again after a while, and get what their sessions hold.
                 Output::Replaced | Output::Piece { .. } => {}
+                Output::NotSeen { id } => panic!("{id:?}: clients have seen what they say"),
                 Output::CaughtUp { id } => {
                     if let Some(waiting) = self.router.take_waiting(id) {
                         self.answer_keep_alive(&waiting, out);
