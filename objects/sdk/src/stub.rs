@@ -1,12 +1,12 @@
 //! Typed client stubs.
 //!
 //! `#[methods]` gives each class a stub, `QueueStub` for `Queue`, with one asynchronous function
-//! for each method. How a call travels is the business of an [`Invoke`], which the client library
-//! implements; so a class crate depends on no client.
+//! for each method, and descriptions of the same calls, `QueueCalls`. How a call travels is the business
+//! of an [`Invoke`], which the client library implements; so a class crate depends on no client.
 //! Invariant: the futures are `Send`, so that a stub works on any runtime.
 //! Stubs do not exist on WebAssembly: there, an object cannot call.
 
-use std::{error::Error, fmt, future::Future};
+use std::{error::Error, fmt, future::Future, marker::PhantomData};
 
 use gesmas_abi::{
     Malformed,
@@ -92,23 +92,60 @@ impl<E: fmt::Display, T: fmt::Display> fmt::Display for StubError<E, T> {
 
 impl<E: fmt::Debug + fmt::Display, T: fmt::Debug + fmt::Display> Error for StubError<E, T> {}
 
-/// Sends a call and decodes what comes back. For what the macros emit.
-#[doc(hidden)]
-pub async fn call<I: Invoke, T: Value, E: MethodError>(
-    invoker: &I,
+/// A call that is described and not made: what a stub would send, and the types of what comes back.
+///
+/// `QueueCalls` describes the calls that `QueueStub` makes. A description is for a client that does more
+/// with a call than to make it: that makes it when a guard is dropped, say.
+pub struct TypedCall<T, E> {
     call: StubCall,
-) -> Result<T, StubError<E, I::Error>> {
-    let error = match invoker.invoke(call).await {
-        Ok(result) => return from_bytes(&result).map_err(StubError::Malformed),
-        Err(error) => error,
-    };
-    Err(match error {
-        InvokeError::Failed(payload) => {
-            E::from_payload(&payload).map_or_else(StubError::Malformed, StubError::Failed)
-        }
-        InvokeError::Aborted(payload) => {
-            E::from_payload(&payload).map_or_else(StubError::Malformed, StubError::Aborted)
-        }
-        InvokeError::Other(error) => StubError::Other(error),
-    })
+    returns: PhantomData<fn() -> (T, E)>,
+}
+
+impl<T, E> fmt::Debug for TypedCall<T, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.call.fmt(f)
+    }
+}
+
+impl<T, E> TypedCall<T, E> {
+    /// For what the macros emit.
+    #[doc(hidden)]
+    pub const fn new(call: StubCall) -> Self {
+        Self { call, returns: PhantomData }
+    }
+
+    /// What is to be sent.
+    pub fn into_call(self) -> StubCall {
+        self.call
+    }
+}
+
+impl<T: Value, E: MethodError> TypedCall<T, E> {
+    /// Makes the call and decodes what comes back.
+    ///
+    /// # Errors
+    /// [`StubError`], which tells errors of the class from all others.
+    pub async fn invoke<I: Invoke>(self, invoker: &I) -> Result<T, StubError<E, I::Error>> {
+        Self::decode(invoker.invoke(self.call).await)
+    }
+
+    /// Decodes what has come back.
+    ///
+    /// # Errors
+    /// [`StubError`], which tells errors of the class from all others.
+    pub fn decode<F>(end: Result<impl AsRef<[u8]>, InvokeError<F>>) -> Result<T, StubError<E, F>> {
+        let error = match end {
+            Ok(result) => return from_bytes(result.as_ref()).map_err(StubError::Malformed),
+            Err(error) => error,
+        };
+        Err(match error {
+            InvokeError::Failed(payload) => {
+                E::from_payload(&payload).map_or_else(StubError::Malformed, StubError::Failed)
+            }
+            InvokeError::Aborted(payload) => {
+                E::from_payload(&payload).map_or_else(StubError::Malformed, StubError::Aborted)
+            }
+            InvokeError::Other(error) => StubError::Other(error),
+        })
+    }
 }
