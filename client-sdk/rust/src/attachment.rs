@@ -17,7 +17,7 @@ use crate::{
     events::Events,
     failure::{CallFailure, OpenError},
     handle::Session,
-    session::core::{Role, SessionState},
+    session::{core::SessionState, settings::Role},
 };
 
 /// A session that another client, or an earlier life of this one, has opened.

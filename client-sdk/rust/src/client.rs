@@ -12,10 +12,11 @@ use gesmas_protocol::Bytes;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::{
+    clock::Clock,
     command::{Command, Commands},
     driver::{Driver, LinkState, Target},
     failure::ConnectError,
-    handle::SessionBuilder,
+    session_builder::SessionBuilder,
 };
 
 /// How long [`ClientBuilder::connect`] looks for a replica if it is not told otherwise.
@@ -29,6 +30,7 @@ pub struct Client {
     pub(crate) commands: Commands,
     state: watch::Receiver<LinkState>,
     sent: Arc<AtomicU64>,
+    clock: Clock,
     /// Whether questions of operators take what the connected replica has.
     pub(crate) stale: bool,
 }
@@ -43,6 +45,7 @@ impl Client {
             name: "gesmas-client".into(),
             patience: CONNECT_PATIENCE,
             classes: Vec::new(),
+            clock: Clock::system(),
         }
     }
 
@@ -56,7 +59,7 @@ impl Client {
     /// Says how to open a session; [`SessionBuilder::open`] opens it.
     #[must_use]
     pub fn session(&self) -> SessionBuilder {
-        SessionBuilder::new(self.commands.clone())
+        SessionBuilder::new(self.commands.clone(), self.clock.clone())
     }
 
     /// Gives the client the code of a class, to ship it when a call of any session needs it.
@@ -94,6 +97,7 @@ pub struct ClientBuilder {
     name: String,
     patience: Duration,
     classes: Vec<(String, Bytes)>,
+    clock: Clock,
 }
 
 impl ClientBuilder {
@@ -136,6 +140,14 @@ impl ClientBuilder {
         self
     }
 
+    /// Gives the client another clock than the system's, to count leases and deadlines by: for tests of
+    /// programs, in which time leaps and machines sleep.
+    #[must_use]
+    pub fn clock(mut self, clock: Clock) -> Self {
+        self.clock = clock;
+        self
+    }
+
     /// Connects to one of the endpoints. From then on the client reconnects by itself.
     ///
     /// # Errors
@@ -150,15 +162,20 @@ impl ClientBuilder {
         let seed = getrandom::u64().map_err(ConnectError::Random)?;
         let (sender, commands) = mpsc::unbounded_channel();
         let (states, mut state) = watch::channel(LinkState::Searching(None));
-        let Self { endpoints, token, name, patience, classes } = self;
+        let Self { endpoints, token, name, patience, classes, clock } = self;
         let sent = Arc::new(AtomicU64::new(0));
         let target = Target { endpoints, token, name, sent: sent.clone() };
-        let client =
-            Client { commands: Commands(sender), state: state.clone(), sent, stale: false };
+        let client = Client {
+            commands: Commands(sender),
+            state: state.clone(),
+            sent,
+            clock: clock.clone(),
+            stale: false,
+        };
         for (class, module) in classes {
             client.add_class(&class, module);
         }
-        tokio::spawn(Driver::new(target, commands, states, seed).run());
+        tokio::spawn(Driver::new(target, commands, states, clock, seed).run());
         let connected = state.wait_for(|state| matches!(state, LinkState::Connected(_)));
         let in_time = matches!(tokio::time::timeout(patience, connected).await, Ok(Ok(_)));
         if in_time {

@@ -6,8 +6,8 @@
 //! ```
 //!
 //! Invariants: commands and time are served in every state, so that deadlines pass while there is
-//! no connection; after a loss the next endpoint is tried at once, and pauses grow only once all
-//! have failed in a row.
+//! no connection, and doubts are told while one takes no bytes; after a loss the next endpoint is tried
+//! at once, and pauses grow only once all have failed in a row.
 //! Not here: any decision about sessions (`hub.rs`).
 
 use std::{
@@ -21,6 +21,7 @@ use gesmas_protocol::Welcome;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::{
+    clock::{Clock, Moment},
     command::Command,
     connection::{Connection, UNWRITTEN_MAX},
     failure::ConnectError,
@@ -34,6 +35,8 @@ const COMMANDS_PER_TURN: usize = 1_024;
 const PAUSE_FIRST: Duration = Duration::from_millis(20);
 /// The longest of these pauses.
 const PAUSE_LONGEST: Duration = Duration::from_secs(1);
+/// Between two looks at what is due, while the connection takes nothing.
+const PAUSE_STUCK: Duration = Duration::from_millis(10);
 /// How long the last bytes may take when the client is shut down.
 const FAREWELL: Duration = Duration::from_secs(1);
 
@@ -86,6 +89,7 @@ pub(crate) struct Driver {
     /// Whether anything came of the connection besides its greeting.
     useful: bool,
     pacing: Pacing,
+    clock: Clock,
     farewell: Option<oneshot::Sender<()>>,
 }
 
@@ -95,6 +99,7 @@ impl Driver {
         target: Target,
         commands: mpsc::UnboundedReceiver<Command>,
         state: watch::Sender<LinkState>,
+        clock: Clock,
         seed: u64,
     ) -> Self {
         let count = target.endpoints.len() as u64;
@@ -109,6 +114,7 @@ impl Driver {
             failures: 0,
             useful: false,
             pacing: Pacing::new(PAUSE_FIRST, PAUSE_LONGEST, seed),
+            clock,
             farewell: None,
         }
     }
@@ -117,7 +123,7 @@ impl Driver {
     pub(crate) async fn run(mut self) {
         let mut batch = Vec::with_capacity(COMMANDS_PER_TURN);
         loop {
-            let alarm = self.hub.poll_timeout();
+            let alarm = self.alarm();
             let progress = tokio::select! {
                 count = self.commands.recv_many(&mut batch, COMMANDS_PER_TURN) => {
                     if count == 0 {
@@ -126,9 +132,9 @@ impl Driver {
                     Progress::Nothing
                 }
                 progress = self.link.advance() => progress,
-                () = sleep_until(alarm) => Progress::Nothing,
+                () = sleep_until(&self.clock, alarm) => Progress::Nothing,
             };
-            let now = Instant::now();
+            let now = self.clock.now();
             for command in batch.drain(..) {
                 match command {
                     Command::Shutdown { done } => self.farewell = Some(done),
@@ -143,6 +149,15 @@ impl Driver {
             }
         }
         self.finish().await;
+    }
+
+    /// When to serve although nothing happens.
+    fn alarm(&self) -> Option<Moment> {
+        let alarm = self.hub.poll_timeout()?;
+        // What is due cannot leave over a connection that takes nothing, and is looked at again and again.
+        let stuck = matches!(&self.link,
+            Link::Connected(connection) if connection.backlog() >= UNWRITTEN_MAX);
+        Some(if stuck { alarm.max(self.clock.now() + PAUSE_STUCK) } else { alarm })
     }
 
     fn progress(&mut self, progress: Progress) {
@@ -196,7 +211,7 @@ impl Driver {
     }
 
     /// Takes in what arrived and sends what is due.
-    fn serve(&mut self, now: Instant) {
+    fn serve(&mut self, now: Moment) {
         let mut leave = None;
         if let Link::Connected(connection) = &mut self.link {
             loop {
@@ -223,7 +238,9 @@ impl Driver {
         }
         let mut nowhere = Vec::new();
         let verdict = match &mut self.link {
-            Link::Connected(connection) if connection.backlog() >= UNWRITTEN_MAX => return,
+            Link::Connected(connection) if connection.backlog() >= UNWRITTEN_MAX => {
+                self.hub.serve_sparingly(now, connection.output())
+            }
             Link::Connected(connection) => self.hub.serve(now, connection.output()),
             _ => self.hub.serve(now, &mut nowhere),
         };
@@ -237,7 +254,7 @@ impl Driver {
     /// Writes what is left, within a moment. Tickets that are still open are dropped with the hub.
     async fn finish(mut self) {
         if let Link::Connected(connection) = &mut self.link {
-            self.hub.serve(Instant::now(), connection.output());
+            self.hub.serve(self.clock.now(), connection.output());
             let write_all =
                 async { while connection.backlog() > 0 && connection.turn().await.is_ok() {} };
             if tokio::time::timeout(FAREWELL, write_all).await.is_err() {
@@ -271,9 +288,9 @@ impl Link {
     }
 }
 
-async fn sleep_until(alarm: Option<Instant>) {
+async fn sleep_until(clock: &Clock, alarm: Option<Moment>) {
     match alarm {
-        Some(time) => tokio::time::sleep_until(time.into()).await,
+        Some(time) => clock.sleep_until(time).await,
         None => pending().await,
     }
 }

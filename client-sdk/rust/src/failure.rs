@@ -6,7 +6,7 @@
 use std::io;
 
 use gesmas_protocol::{
-    AdminError, CallError, ErrorId, ErrorMessage, FrameError, OverReason, Refusal,
+    AdminError, CallError, CancelReason, ErrorId, ErrorMessage, FrameError, OverReason, Refusal,
 };
 
 /// Why a call has no result.
@@ -41,6 +41,43 @@ impl CallFailure {
         matches!(self, Self::Unknown(_))
     }
 
+    /// What became of the call.
+    ///
+    /// | fate | what is known |
+    /// |---|---|
+    /// | [`Fate::NeverRan`] | it did nothing and never will |
+    /// | [`Fate::Withdrawn`] | it was cancelled before it was served: it was granted nothing |
+    /// | [`Fate::Ended`] | it ran to this end |
+    /// | [`Fate::Unknown`] | it may have run, and may run yet if its session lives |
+    ///
+    /// ```no_run
+    /// # async fn example(session: gesmas_client::Session) {
+    /// use std::time::Duration;
+    ///
+    /// use gesmas_client::Fate;
+    ///
+    /// let call = session.call("Queue", "jobs", "consume", 7, vec![]);
+    /// match call.deadline(Duration::from_secs(5)).await {
+    ///     Ok(item) => println!("{} bytes are ours", item.len()),
+    ///     Err(failure) => match failure.fate() {
+    ///         Fate::NeverRan | Fate::Withdrawn(_) => println!("no item was taken"),
+    ///         Fate::Ended => println!("it was served, and failed: {failure}"),
+    ///         Fate::Unknown(_) => println!("an item may have been taken"),
+    ///     },
+    /// }
+    /// # }
+    /// ```
+    #[must_use]
+    pub const fn fate(&self) -> Fate {
+        match self {
+            Self::Failed(CallError::Cancelled(reason), _)
+            | Self::Failed(CallError::CleanupFailed { reason, .. }, _) => Fate::Withdrawn(*reason),
+            Self::Failed(..) => Fate::Ended,
+            Self::Refused(..) | Self::NotSent(_) | Self::Shipping { .. } => Fate::NeverRan,
+            Self::Unknown(reason) => Fate::Unknown(*reason),
+        }
+    }
+
     /// Finds the details in the log of the server, where there are any.
     #[must_use]
     pub const fn id(&self) -> Option<ErrorId> {
@@ -61,6 +98,21 @@ impl CallFailure {
             Self::Shipping { .. } => "shipping-failed",
         }
     }
+}
+
+/// What became of a call that has no result. See [`CallFailure::fate`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It did not run and never will: it was not sent, or not admitted.
+    NeverRan,
+    /// A cancel came before its end: it was granted nothing. It had not begun, or it was blocked; in that
+    /// case what it had done before it blocked stands, and so does its clean-up.
+    Withdrawn(CancelReason),
+    /// It ran, and ended with an error. Some classes, `Lock` for one, have an error of their own for
+    /// being cancelled while they waited, which says as much as [`Fate::Withdrawn`].
+    Ended,
+    /// Its end was not heard.
+    Unknown(UnknownReason),
 }
 
 /// Why an outcome is unknown.

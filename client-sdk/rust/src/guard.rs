@@ -1,10 +1,9 @@
 //! Guards: what a session holds, its fencing token, and word of its loss.
 //!
-//! Deliberately absent: giving back. What is held belongs to a class, whose stub gives it back.
+//! Deliberately absent: giving back. [`Hold`](crate::Hold) does that; a guard is for those who work with what
+//! somebody else holds.
 
-use tokio::sync::watch;
-
-use crate::{handle::Session, session::core::SessionState};
+use crate::handle::Session;
 
 /// Something that a session holds in the cluster under a fencing token.
 ///
@@ -37,21 +36,11 @@ impl Guard {
     /// Whether it is, or may be, lost.
     #[must_use]
     pub fn is_lost(&self) -> bool {
-        matches!(self.session.state(), SessionState::Lost(_)) || *self.session.doubts().borrow()
+        self.session.may_be_over()
     }
 
     /// Ends when it is, or may be, lost.
     pub async fn lost(&self) {
-        let mut states = self.session.states();
-        let mut doubts = self.session.doubts();
-        tokio::select! {
-            () = until(&mut states, |state| matches!(state, SessionState::Lost(_))) => {}
-            () = until(&mut doubts, |doubtful| *doubtful) => {}
-        }
+        self.session.until_it_may_be_over().await;
     }
-}
-
-/// Ends when a value satisfies a condition, and when there will be no more values.
-async fn until<T>(values: &mut watch::Receiver<T>, condition: impl FnMut(&T) -> bool) {
-    drop(values.wait_for(condition).await);
 }

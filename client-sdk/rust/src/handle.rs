@@ -1,167 +1,48 @@
 //! Handles to sessions.
 //!
-//! Invariant: numbers are given out under a lock that is held until the request lies in the queue to
-//! the hub; so the order of numbers is the order of calls, whatever tasks they come from.
+//! Not here: opening them (`session_builder.rs`), and what they hold (`holds`).
 
 use std::{
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use gesmas_protocol::{Bytes, OnBehalf, Replace, RequestBody};
+use gesmas_sdk::stub::StubCall;
 use tokio::sync::{Semaphore, oneshot, watch};
 
 use crate::{
-    call::{Call, Read},
-    command::{Command, Commands, SessionPorts, Ticket},
+    call::{Call, PendingCall, Read},
+    clock::{Clock, Moment},
+    command::{Command, Commands, End, Line, NewRequest, Safety, Ticket},
     events::{EventQueue, Events},
-    failure::{CallFailure, NotSentReason, OpenError},
+    failure::{CallFailure, NotSentReason},
     guard::Guard,
-    session::{
-        core::{Role, SessionSettings, SessionState},
-        reads::ReadTarget,
-    },
+    session::{core::SessionState, reads::ReadTarget},
 };
-
-/// Deadline of calls that name none.
-const DEADLINE: Duration = Duration::from_secs(30);
-/// Calls of a session that may be outstanding at a time.
-const OUTSTANDING: usize = 16_384;
-/// How long the opening of a session may take.
-const OPEN_PATIENCE: Duration = Duration::from_secs(10);
-
-/// How to open a session.
-#[derive(Clone, Debug)]
-pub struct SessionBuilder {
-    commands: Commands,
-    settings: SessionSettings,
-    deadline: Option<Duration>,
-    outstanding: usize,
-    patience: Duration,
-    nonce: Option<u128>,
-}
-
-impl SessionBuilder {
-    pub(crate) fn new(commands: Commands) -> Self {
-        Self {
-            commands,
-            settings: SessionSettings::default(),
-            deadline: Some(DEADLINE),
-            outstanding: OUTSTANDING,
-            patience: OPEN_PATIENCE,
-            nonce: None,
-        }
-    }
-
-    /// How long the session lives without a sign of life; 10 seconds if not said.
-    #[must_use]
-    pub const fn timeout(mut self, timeout: Duration) -> Self {
-        self.settings.timeout = timeout;
-        self
-    }
-
-    /// Deadline of calls that name none; 30 seconds if not said.
-    #[must_use]
-    pub const fn deadline(mut self, deadline: Option<Duration>) -> Self {
-        self.deadline = deadline;
-        self
-    }
-
-    /// Calls that may be outstanding at a time; 16,384 if not said. What the server takes is a bound
-    /// of its own, behind which calls wait in the client.
-    #[must_use]
-    pub const fn outstanding(mut self, outstanding: usize) -> Self {
-        self.outstanding = outstanding;
-        self
-    }
-
-    /// How long the opening may take; 10 seconds if not said.
-    #[must_use]
-    pub const fn patience(mut self, patience: Duration) -> Self {
-        self.patience = patience;
-        self
-    }
-
-    /// Names the opening: a second one with the same nonce gives the same session, as long as that
-    /// lives. Drawn at random if not said.
-    #[must_use]
-    pub const fn nonce(mut self, nonce: u128) -> Self {
-        self.nonce = Some(nonce);
-        self
-    }
-
-    pub(crate) const fn role(mut self, role: Role) -> Self {
-        self.settings.role = role;
-        self
-    }
-
-    fn draw_nonce(&self) -> Result<u128, OpenError> {
-        if let Some(nonce) = self.nonce {
-            return Ok(nonce);
-        }
-        let mut nonce = [0; 16];
-        getrandom::fill(&mut nonce).map_err(|_| OpenError::Random)?;
-        Ok(u128::from_le_bytes(nonce))
-    }
-
-    /// Opens the session.
-    ///
-    /// # Errors
-    /// [`OpenError`] when the cluster refuses it or does not answer in time.
-    pub async fn open(self) -> Result<Session, OpenError> {
-        let nonce = self.draw_nonce()?;
-        let role = self.settings.role;
-        let (state, states) = watch::channel(SessionState::Suspended);
-        let (doubtful, doubts) = watch::channel(false);
-        let (opened, answer) = oneshot::channel();
-        let events = Arc::new(EventQueue::default());
-        let ports = SessionPorts { state, doubtful, events: events.clone(), opened: Some(opened) };
-        self.commands.send(Command::Open { settings: self.settings, nonce, ports });
-        let answer = tokio::time::timeout(self.patience, answer).await;
-        let opened = answer.map_err(|_| OpenError::TimedOut)?.map_err(|_| OpenError::Closed)??;
-        Ok(Session {
-            shared: Arc::new(Shared {
-                commands: self.commands,
-                key: opened.key,
-                id: opened.session,
-                timeout: opened.timeout,
-                states,
-                doubts,
-                events: Mutex::new(Some(events)),
-                last_number: Mutex::new(match role {
-                    Role::Single { number } => number - 1,
-                    Role::Owner | Role::Guest { .. } => 0,
-                }),
-                leave: AtomicBool::new(role != Role::Owner),
-                owners: AtomicU64::new(0),
-                permits: Arc::new(Semaphore::new(self.outstanding)),
-                outstanding: self.outstanding,
-                deadline: self.deadline,
-            }),
-        })
-    }
-}
 
 #[derive(Debug)]
 pub(crate) struct Shared {
-    commands: Commands,
-    key: u64,
-    id: u64,
-    timeout: Duration,
-    states: watch::Receiver<SessionState>,
-    doubts: watch::Receiver<bool>,
-    events: Mutex<Option<Arc<EventQueue>>>,
-    last_number: Mutex<u64>,
+    pub(crate) commands: Commands,
+    pub(crate) key: u64,
+    pub(crate) id: u64,
+    pub(crate) timeout: Duration,
+    pub(crate) states: watch::Receiver<SessionState>,
+    pub(crate) doubts: watch::Receiver<bool>,
+    pub(crate) safety: Arc<Safety>,
+    pub(crate) clock: Clock,
+    pub(crate) events: Mutex<Option<Arc<EventQueue>>>,
+    pub(crate) line: Arc<Line>,
     /// Whether the session lives on when its handles are gone.
-    leave: AtomicBool,
+    pub(crate) leave: AtomicBool,
     /// Owners that were named so far.
-    owners: AtomicU64,
+    pub(crate) owners: AtomicU64,
     pub(crate) permits: Arc<Semaphore>,
     pub(crate) outstanding: usize,
-    deadline: Option<Duration>,
+    pub(crate) deadline: Option<Duration>,
 }
 
 impl Drop for Shared {
@@ -175,6 +56,19 @@ impl Drop for Shared {
 ///
 /// Clones are the same session. When the last one is dropped the session is closed: its blocked
 /// calls are cancelled and the permits that it owns are given back.
+///
+/// # How long it is believed
+///
+/// The cluster ends a session of which it has heard nothing for its timeout, and a client that was cut off
+/// cannot see that. So it believes its session until the timeout has passed since
+/// - the first attempt to open it left, if nobody can have opened it before ([`SessionBuilder::nonce`](
+///   crate::SessionBuilder::nonce)), or
+/// - a keep-alive left that was answered,
+///
+/// whichever is later. Nothing else proves that it lives: no opening that was sent again, no attachment, no
+/// reply to a call. Time is counted by a clock that goes on while the machine sleeps and never goes
+/// back ([`Clock`](crate::Clock)). So the client doubts before the cluster ends the session, whatever
+/// clocks and machines do; [`Session::may_be_over`] and the holds say so.
 #[derive(Clone, Debug)]
 pub struct Session {
     pub(crate) shared: Arc<Shared>,
@@ -205,10 +99,31 @@ impl Session {
         self.shared.states.clone()
     }
 
-    /// True while the session's timeout may have passed without the cluster having heard of it.
+    /// True while the session's timeout may have passed without the cluster having heard of it. After
+    /// the machine has slept it may take a quarter of a second until this is told;
+    /// [`Session::may_be_over`] says it at once.
     #[must_use]
     pub fn doubts(&self) -> watch::Receiver<bool> {
         self.shared.doubts.clone()
+    }
+
+    /// Whether the session is over, or may be: nothing was heard of it for its timeout. Who has a lock
+    /// under it asks this before whatever must happen under the lock.
+    #[must_use]
+    pub fn may_be_over(&self) -> bool {
+        matches!(self.state(), SessionState::Lost(_))
+            || *self.shared.doubts.borrow()
+            || self.shared.safety.has_passed(self.shared.clock.now())
+    }
+
+    /// Ends when the session is over, or may be.
+    pub(crate) async fn until_it_may_be_over(&self) {
+        let (mut states, mut doubts) = (self.states(), self.doubts());
+        // No more news come of a session that is closed.
+        tokio::select! {
+            _ = states.wait_for(|state| matches!(state, SessionState::Lost(_))) => {}
+            _ = doubts.wait_for(|doubtful| *doubtful) => {}
+        }
     }
 
     /// Says how to invoke a method; `.await` or [`Call::send`] does.
@@ -367,8 +282,8 @@ impl Session {
     }
 
     /// Lets go of the session without closing it: it lives on until it expires, and
-    /// [`Client::attach`](crate::Client::attach) comes back to it. Calls that are outstanding are
-    /// cancelled.
+    /// [`Client::attach`](crate::Client::attach) comes back to it. Calls that are outstanding go on
+    /// in the cluster, and end here as unknown; what they are granted stays with the session.
     pub fn leave(self) {
         self.shared.leave.store(true, Ordering::Relaxed);
     }
@@ -391,7 +306,7 @@ impl Session {
         let ticket = Ticket::Caller { sender, _permit: None };
         self.shared.commands.send(Command::Probe { session: self.shared.key, ticket });
         let closed = Err(CallFailure::NotSent(NotSentReason::Closed));
-        answer.await.unwrap_or(closed).map(|_| ())
+        answer.await.map_or(closed, End::take).map(|_| ())
     }
 
     /// Closes the session and waits, as long as there is a connection, until the cluster has.
@@ -403,36 +318,61 @@ impl Session {
         drop(tokio::time::timeout(self.shared.timeout, closed).await);
     }
 
+    /// Deadline of calls that name none.
+    pub(crate) fn deadline(&self) -> Option<Duration> {
+        self.shared.deadline
+    }
+
+    /// The time on the client's clock.
+    pub(crate) fn now(&self) -> Moment {
+        self.shared.clock.now()
+    }
+
+    pub(crate) async fn sleep_until(&self, moment: Moment) {
+        self.shared.clock.sleep_until(moment).await;
+    }
+
     fn request(&self, body: RequestBody) -> Call {
-        Call { session: self.clone(), body, deadline: self.shared.deadline, withdrawn: false }
+        let deadline = self.shared.deadline;
+        Call { session: self.clone(), body, deadline, withdrawn: false, undo: None }
+    }
+
+    /// Gives back what the session holds, at once and whatever becomes of the future, which only tells
+    /// the end of it.
+    pub(crate) fn give_back(&self, call: StubCall) -> PendingCall {
+        let (sender, receiver) = oneshot::channel();
+        let ticket = Ticket::Caller { sender, _permit: None };
+        let (body, deadline) = (body_of(call, OnBehalf::Requester), None);
+        let request = NewRequest { body, deadline, ticket, withdrawn: false, undo: None };
+        self.enqueue(request);
+        PendingCall::detached(self.clone(), receiver)
+    }
+
+    /// Makes a request for which nobody waits.
+    pub(crate) fn make(&self, call: StubCall) {
+        self.shared.line.make(self.shared.key, body_of(call, OnBehalf::Requester));
     }
 
     /// Puts a request into the queue and gives its number.
-    pub(crate) fn enqueue(
-        &self,
-        body: RequestBody,
-        deadline: Option<Instant>,
-        ticket: Ticket,
-        withdrawn: bool,
-    ) -> u64 {
-        let mut last = self.shared.last_number.lock().unwrap_or_else(PoisonError::into_inner);
-        *last += 1;
-        let (session, number) = (self.shared.key, *last);
-        let call = Command::Call { session, number, body, deadline, ticket, withdrawn };
-        self.shared.commands.send(call);
-        number
+    pub(crate) fn enqueue(&self, request: NewRequest) -> u64 {
+        self.shared.line.enqueue(self.shared.key, request)
     }
 
     /// Puts a read into the queue, behind all requests made so far.
     pub(crate) fn enqueue_read(
         &self,
         target: ReadTarget,
-        deadline: Option<Instant>,
+        deadline: Option<Moment>,
         ticket: Ticket,
     ) {
-        let last = self.shared.last_number.lock().unwrap_or_else(PoisonError::into_inner);
-        let (session, made_after) = (self.shared.key, *last);
-        self.shared.commands.send(Command::Read { session, made_after, target, deadline, ticket });
+        let session = self.shared.key;
+        self.shared.line.behind(|made_after| Command::Read {
+            session,
+            made_after,
+            target,
+            deadline,
+            ticket,
+        });
     }
 
     /// Cancels a request whose caller waits on.
@@ -443,5 +383,18 @@ impl Session {
     /// Gives a request up.
     pub(crate) fn give_up(&self, number: u64) {
         self.shared.commands.send(Command::Cancel { session: self.shared.key, number });
+    }
+}
+
+/// The request that makes a call.
+pub(crate) fn body_of(call: StubCall, on_behalf: OnBehalf) -> RequestBody {
+    let StubCall { class, object, method, signature, arguments, .. } = call;
+    RequestBody::Call {
+        class: class.into(),
+        object,
+        method: method.into(),
+        signature,
+        arguments: arguments.into(),
+        on_behalf,
     }
 }

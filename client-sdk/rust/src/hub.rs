@@ -7,7 +7,7 @@
 
 use std::{
     collections::{BTreeSet, HashMap},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use gesmas_protocol::{
@@ -18,12 +18,14 @@ use gesmas_protocol::{
 use tokio::sync::oneshot;
 
 use crate::{
-    command::{Command, SessionPorts, Ticket},
+    clock::Moment,
+    command::{Command, Grant, SessionPorts, Ticket},
     failure::{AdminFailure, CallFailure, NotSentReason},
     session::{
         core::{Output, SessionCore, SessionState},
         pacing::Pacing,
         reads::passes,
+        undo::Undo,
     },
     shipping::Shipping,
 };
@@ -45,7 +47,7 @@ pub(crate) struct Slot {
     pub(crate) core: SessionCore<Ticket>,
     /// None for the session that ships classes.
     pub(crate) ports: Option<SessionPorts>,
-    pub(crate) timer: Option<Instant>,
+    pub(crate) timer: Option<Moment>,
     /// The handle is gone: so is the slot once its last words are sent.
     pub(crate) forgotten: bool,
 }
@@ -69,11 +71,11 @@ pub(crate) struct Hub {
     frame_bytes: usize,
     correlation: u64,
     pub(crate) touched: Vec<u64>,
-    timers: BTreeSet<(Instant, u64)>,
+    timers: BTreeSet<(Moment, u64)>,
     /// Sessions whose opening was refused for a while.
-    pub(crate) reopenings: BTreeSet<(Instant, u64)>,
+    pub(crate) reopenings: BTreeSet<(Moment, u64)>,
     pub(crate) pacing: Pacing,
-    unsent: Vec<ClientMessage>,
+    pub(crate) unsent: Vec<ClientMessage>,
     verdict: Verdict,
 }
 
@@ -138,13 +140,13 @@ impl Hub {
     }
 
     /// A handle wishes something.
-    pub(crate) fn handle_command(&mut self, now: Instant, command: Command) {
+    pub(crate) fn handle_command(&mut self, now: Moment, command: Command) {
         match command {
             Command::Open { settings, nonce, ports } => {
                 self.open(settings, nonce, Some(ports));
             }
-            Command::Call { session, number, body, deadline, ticket, withdrawn } => {
-                self.call(session, number, body, deadline, ticket);
+            Command::Call { session, number, body, deadline, ticket, withdrawn, undo } => {
+                self.call((session, number), body, deadline, ticket, undo);
                 if withdrawn {
                     self.with(session, |core| core.withdraw(number));
                 }
@@ -173,7 +175,7 @@ impl Hub {
                 self.with(session, |core| core.consume_events(now, number));
             }
             Command::Replay { session, after, queue } => self.replay(now, session, after, queue),
-            Command::Close { session, leave, done } => self.close(session, leave, done),
+            Command::Close { session, leave, done } => self.close(now, session, leave, done),
             Command::AddClass { class, module } => self.shipping.register(class, module),
             Command::Admin { request, stale, sender } => self.ask(request, stale, sender),
             Command::Shutdown { .. } => unreachable!("the driver takes this one itself"),
@@ -205,11 +207,11 @@ impl Hub {
 
     fn call(
         &mut self,
-        session: u64,
-        number: u64,
+        (session, number): (u64, u64),
         body: RequestBody,
-        deadline: Option<Instant>,
+        deadline: Option<Moment>,
         ticket: Ticket,
+        undo: Option<Undo>,
     ) {
         if !self.slots.contains_key(&session) {
             // Another clone of the handle closed the session.
@@ -218,7 +220,7 @@ impl Hub {
         let fits = self.fits(size(&body));
         let given = self.with(session, |core| {
             if fits {
-                return core.call(body, deadline, ticket);
+                return core.call(body, deadline, ticket, undo);
             }
             ticket.resolve(Err(CallFailure::NotSent(NotSentReason::TooLarge)));
             core.skip()
@@ -244,7 +246,7 @@ impl Hub {
     }
 
     /// The server says something.
-    pub(crate) fn handle_message(&mut self, now: Instant, message: ServerMessage) -> Verdict {
+    pub(crate) fn handle_message(&mut self, now: Moment, message: ServerMessage) -> Verdict {
         match message {
             ServerMessage::Reply(reply) => {
                 self.with_id(reply.session, |core| core.handle_reply(now, reply));
@@ -288,7 +290,7 @@ impl Hub {
         Verdict::Stay
     }
 
-    fn read_reply(&mut self, now: Instant, reply: ReadReply) {
+    fn read_reply(&mut self, now: Moment, reply: ReadReply) {
         let Some(&key) = self.reads.get(&reply.correlation) else { return };
         let again = matches!(&reply.result, Err(ReadError::Refused(refusal))
             if passes(refusal) || matches!(refusal, Refusal::ClassUnknown { .. }));
@@ -298,7 +300,7 @@ impl Hub {
         self.with(key, |core| core.handle_read_reply(now, reply));
     }
 
-    fn error(&mut self, now: Instant, error: ErrorMessage) {
+    fn error(&mut self, now: Moment, error: ErrorMessage) {
         tracing::warn!(%error, "the server reports an error");
         let Some(correlation) = error.correlation else { return };
         if let Some(question) = self.questions.remove(&correlation) {
@@ -319,13 +321,13 @@ impl Hub {
     }
 
     /// When [`Hub::handle_timeout`] is to be called.
-    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
+    pub(crate) fn poll_timeout(&self) -> Option<Moment> {
         let first = [self.timers.first(), self.reopenings.first()];
         first.into_iter().flatten().map(|&(time, _)| time).min()
     }
 
     /// Time has passed.
-    pub(crate) fn handle_timeout(&mut self, now: Instant) {
+    pub(crate) fn handle_timeout(&mut self, now: Moment) {
         while let Some(&(time, key)) = self.timers.first()
             && time <= now
         {
@@ -340,16 +342,43 @@ impl Hub {
     }
 
     /// Serves all sessions that were touched and appends what is to be sent.
-    pub(crate) fn serve(&mut self, now: Instant, output: &mut Vec<u8>) -> Verdict {
+    pub(crate) fn serve(&mut self, now: Moment, output: &mut Vec<u8>) -> Verdict {
         for message in self.unsent.drain(..) {
             append(&message, output);
         }
+        self.serve_touched(now, |core, connected| {
+            if connected {
+                core.poll_transmit(now, &mut |message| append(message, output));
+            }
+        })
+    }
+
+    /// Serves all sessions that were touched over a connection that takes hardly anything: signs of life
+    /// leave, and doubts and ends are told; the rest is sent when it takes more.
+    pub(crate) fn serve_sparingly(&mut self, now: Moment, output: &mut Vec<u8>) -> Verdict {
+        let touched = self.touched.clone();
+        let verdict = self.serve_touched(now, |core, connected| {
+            if connected {
+                core.greet(now, &mut |message| append(message, output));
+            }
+        });
+        self.touched.extend(touched);
+        verdict
+    }
+
+    fn serve_touched(
+        &mut self,
+        now: Moment,
+        mut transmit: impl FnMut(&mut SessionCore<Ticket>, bool),
+    ) -> Verdict {
         self.touched.sort_unstable();
         self.touched.dedup();
         while let Some(key) = self.touched.pop() {
             let Some(slot) = self.slots.get_mut(&key) else { continue };
-            if self.welcome.is_some() {
-                slot.core.poll_transmit(now, &mut |message| append(message, output));
+            transmit(&mut slot.core, self.welcome.is_some());
+            // Before anybody is told: a doubt that ends has ended then.
+            if let Some(ports) = &slot.ports {
+                ports.safety.set(slot.core.safe_until());
             }
             while let Some(notice) =
                 self.slots.get_mut(&key).and_then(|slot| slot.core.poll_output())
@@ -381,10 +410,21 @@ impl Hub {
         }
     }
 
-    fn notice(&mut self, now: Instant, key: u64, notice: Output<Ticket>) {
+    fn notice(&mut self, now: Moment, key: u64, notice: Output<Ticket>) {
         match notice {
             Output::Resolved(Ticket::Shipped(class), result) => self.shipped(now, &class, result),
             Output::Resolved(ticket, result) => ticket.resolve(result),
+            Output::Granted(ticket, result, undo) => {
+                if let Some(ports) = self.ports(key) {
+                    let line = ports.line.clone();
+                    ticket.grant(Grant { result, undo, session: key, line, taken: false });
+                }
+            }
+            Output::Undo(body) => {
+                if let Some(ports) = self.ports(key) {
+                    ports.line.make(key, body);
+                }
+            }
             Output::ClassNeeded(class, id) => self.class_needed(now, key, class, id),
             Output::Unresponsive => self.verdict = Verdict::Leave,
             Output::Event(event) => {

@@ -17,6 +17,8 @@
 //! - A [`Client`] owns one connection, to whichever replica answers, and reconnects by itself.
 //! - [`Session`]s share it. A session survives reconnects; its calls start in the order in which
 //!   they were made, each exactly once.
+//! - What a session takes, a lock say, is held by a [`Hold`], which gives it back when it is dropped.
+//!   Taking it is safe to cancel: afterwards either the caller has it, or nobody has.
 //! - A failed call says what is known of its effect: [`CallFailure::Unknown`] when nobody can tell,
 //!   and nothing is tried again in a new session.
 //! - Code of classes that the client was given is shipped when it is needed, unseen by the caller.
@@ -28,6 +30,7 @@ mod admin;
 mod attachment;
 mod call;
 mod client;
+mod clock;
 mod command;
 mod connection;
 mod driver;
@@ -35,9 +38,11 @@ mod events;
 mod failure;
 mod guard;
 mod handle;
+mod holds;
 mod hub;
 mod openings;
 mod session;
+mod session_builder;
 mod shipping;
 mod stub;
 
@@ -48,10 +53,15 @@ pub use crate::{
     attachment::{Attachment, KeyedCall},
     call::{Call, PendingCall, PendingRead, Read},
     client::{Client, ClientBuilder},
+    clock::Clock,
     driver::LinkState,
     events::Events,
-    failure::{AdminFailure, CallFailure, ConnectError, NotSentReason, OpenError, UnknownReason},
+    failure::{
+        AdminFailure, CallFailure, ConnectError, Fate, NotSentReason, OpenError, UnknownReason,
+    },
     guard::Guard,
-    handle::{Session, SessionBuilder},
+    handle::Session,
+    holds::{Election, Hold, Lease, LeaseHold, Lock, Member, Membership, RwLock, Semaphore, Taken},
     session::core::{SessionEvent, SessionState},
+    session_builder::SessionBuilder,
 };

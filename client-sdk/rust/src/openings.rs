@@ -3,27 +3,23 @@
 //! Invariant: a session that nobody waits for and nobody holds is closed, so that dropped futures
 //! leave nothing behind in the cluster.
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{sync::Arc, time::Duration};
 
 use gesmas_protocol::{OverReason, SessionAttached, SessionOpened, SessionRefused};
 use tokio::sync::oneshot;
 
 use crate::{
+    clock::Moment,
     command::{Opened, SessionPorts},
     events::EventQueue,
     failure::OpenError,
     hub::{Hub, Slot},
     session::{
-        core::{Role, SessionCore, SessionSettings},
+        core::SessionCore,
         reads::passes,
+        settings::{Role, SessionSettings},
     },
 };
-
-/// No timeout is taken for shorter, so that keep-alives leave room for anything else.
-const TIMEOUT_MIN: Duration = Duration::from_millis(30);
 
 impl Hub {
     /// Adds a session and gives its key.
@@ -55,7 +51,7 @@ impl Hub {
     }
 
     /// A session is attached; whoever waits for that is told.
-    pub(crate) fn attached(&mut self, now: Instant, attached: SessionAttached) {
+    pub(crate) fn attached(&mut self, now: Moment, attached: SessionAttached) {
         let SessionAttached { session, last_admitted } = attached;
         let Some(&key) = self.keys.get(&session) else { return };
         self.with(key, |core| core.handle_attached(now, last_admitted));
@@ -65,7 +61,7 @@ impl Hub {
         if let Some(sender) = waiting
             && sender.send(Ok(Opened { key, session, timeout })).is_err()
         {
-            self.close(key, true, None);
+            self.close(now, key, true, None);
         }
     }
 
@@ -81,16 +77,16 @@ impl Hub {
     }
 
     /// Sends the events of a session to another queue, from a number on.
-    pub(crate) fn replay(&mut self, now: Instant, key: u64, after: u64, queue: Arc<EventQueue>) {
+    pub(crate) fn replay(&mut self, now: Moment, key: u64, after: u64, queue: Arc<EventQueue>) {
         let ports = self.slots.get_mut(&key).and_then(|slot| slot.ports.as_mut());
         let Some(ports) = ports else { return queue.end() };
         std::mem::replace(&mut ports.events, queue).end();
         self.with(key, |core| core.replay(now, after));
     }
 
-    pub(crate) fn opened(&mut self, now: Instant, opened: SessionOpened) {
+    pub(crate) fn opened(&mut self, now: Moment, opened: SessionOpened) {
         let SessionOpened { correlation: key, session, timeout_ns } = opened;
-        let timeout = Duration::from_nanos(timeout_ns).max(TIMEOUT_MIN);
+        let timeout = Duration::from_nanos(timeout_ns);
         self.name(session, key);
         self.pacing.reset();
         self.with(key, |core| core.handle_opened(now, session, timeout));
@@ -101,11 +97,11 @@ impl Hub {
         {
             // Nobody waits for the session any more; left alone it would live on for ever.
             let leave = slot.core.role() != Role::Owner;
-            self.close(key, leave, None);
+            self.close(now, key, leave, None);
         }
     }
 
-    pub(crate) fn open_refused(&mut self, now: Instant, refused: SessionRefused) {
+    pub(crate) fn open_refused(&mut self, now: Moment, refused: SessionRefused) {
         let SessionRefused { correlation: key, refusal } = refused;
         if passes(&refusal) {
             self.reopenings.insert((now + self.pacing.pause(), key));
@@ -118,9 +114,19 @@ impl Hub {
         }
     }
 
-    pub(crate) fn close(&mut self, session: u64, leave: bool, done: Option<oneshot::Sender<()>>) {
+    pub(crate) fn close(
+        &mut self,
+        now: Moment,
+        session: u64,
+        leave: bool,
+        done: Option<oneshot::Sender<()>>,
+    ) {
         let Some(slot) = self.slots.get_mut(&session) else { return };
         if leave {
+            if self.welcome.is_some() {
+                // What was asked for before leaves before, what gives something back above all.
+                slot.core.poll_transmit(now, &mut |message| self.unsent.push(message.clone()));
+            }
             slot.core.leave();
         } else {
             slot.core.close();
@@ -133,7 +139,7 @@ impl Hub {
     }
 
     /// Opens sessions again whose opening was refused for a while.
-    pub(crate) fn reopen(&mut self, now: Instant) {
+    pub(crate) fn reopen(&mut self, now: Moment) {
         let window = self.window();
         while let Some(&(time, key)) = self.reopenings.first()
             && time <= now

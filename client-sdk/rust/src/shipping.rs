@@ -8,12 +8,15 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use gesmas_protocol::{Bytes, CallError, ErrorId, Refusal, RequestBody};
 
-use crate::{command::Ticket, failure::CallFailure, hub::Hub, session::core::SessionSettings};
+use crate::{
+    clock::Moment, command::Ticket, failure::CallFailure, hub::Hub,
+    session::settings::SessionSettings,
+};
 
 /// How long a put may take: compilation by a majority, and an election on the way.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -50,7 +53,7 @@ impl Hub {
     /// A session needs a class.
     pub(crate) fn class_needed(
         &mut self,
-        now: Instant,
+        now: Moment,
         key: u64,
         class: String,
         id: Option<ErrorId>,
@@ -68,7 +71,9 @@ impl Hub {
         tracing::info!(class, "the class is not loaded; shipping it");
         let shipper = self.shipper();
         let body = RequestBody::PutClass { class: class.clone(), module, replace: None };
-        self.with(shipper, |core| core.call(body, Some(now + PATIENCE), Ticket::Shipped(class)));
+        self.with(shipper, |core| {
+            core.call(body, Some(now + PATIENCE), Ticket::Shipped(class), None)
+        });
     }
 
     fn shipper(&mut self) -> u64 {
@@ -88,12 +93,7 @@ impl Hub {
     }
 
     /// A put has ended.
-    pub(crate) fn shipped(
-        &mut self,
-        now: Instant,
-        class: &str,
-        result: Result<Bytes, CallFailure>,
-    ) {
+    pub(crate) fn shipped(&mut self, now: Moment, class: &str, result: Result<Bytes, CallFailure>) {
         let failure = match result {
             // Sent again, the requests find the class, or ask for it once more.
             Ok(_)
@@ -113,7 +113,7 @@ impl Hub {
     }
 
     /// No session for shipping can be had.
-    pub(crate) fn shipping_refused(&mut self, now: Instant, refusal: &Refusal) {
+    pub(crate) fn shipping_refused(&mut self, now: Moment, refusal: &Refusal) {
         self.shipping.session = None;
         let failure = CallFailure::Refused(refusal.clone(), None);
         for (class, keys) in std::mem::take(&mut self.shipping.waiting) {

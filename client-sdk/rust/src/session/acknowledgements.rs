@@ -5,9 +5,11 @@
 //! their own, which nobody confirms; therefore they also still ride on the next request.
 //! Invariant: a number leaves this table only onto a request that will be sent until it is admitted.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use gesmas_protocol::Acknowledged;
+
+use crate::clock::Moment;
 
 /// How many ranges one message carries: a bound for its size; the rest rides on the next one.
 const RANGES_PER_MESSAGE: usize = 256;
@@ -46,7 +48,7 @@ pub(super) struct Acknowledgements {
     unannounced: u64,
     events: u64,
     patience: Duration,
-    due: Option<Instant>,
+    due: Option<Moment>,
 }
 
 impl Acknowledgements {
@@ -56,21 +58,21 @@ impl Acknowledgements {
     }
 
     /// A reply arrived.
-    pub(super) fn add_reply(&mut self, now: Instant, number: u64) {
+    pub(super) fn add_reply(&mut self, now: Moment, number: u64) {
         self.replies.insert(number);
         self.unannounced += 1;
         self.note(now);
     }
 
     /// All events up to this one were consumed.
-    pub(super) fn add_event(&mut self, now: Instant, number: u64) {
+    pub(super) fn add_event(&mut self, now: Moment, number: u64) {
         if number > self.events {
             self.events = number;
             self.note(now);
         }
     }
 
-    fn note(&mut self, now: Instant) {
+    fn note(&mut self, now: Moment) {
         if self.unannounced >= AT_ONCE {
             self.due = Some(now);
         } else {
@@ -79,14 +81,14 @@ impl Acknowledgements {
     }
 
     /// Announce what is there now: the server has no room for more.
-    pub(super) fn hurry(&mut self, now: Instant) {
+    pub(super) fn hurry(&mut self, now: Moment) {
         if !self.replies.0.is_empty() {
             self.due = Some(now);
         }
     }
 
     /// When an idle session announces.
-    pub(super) const fn due(&self) -> Option<Instant> {
+    pub(super) const fn due(&self) -> Option<Moment> {
         self.due
     }
 
@@ -130,7 +132,7 @@ mod tests {
 
     #[test]
     fn announced_numbers_still_ride_on_the_next_request() {
-        let start = Instant::now();
+        let start = Moment::at(1 << 50);
         let mut table = Acknowledgements::new(Duration::from_millis(200));
         table.add_reply(start, 1);
         table.add_reply(start, 3);
@@ -143,7 +145,7 @@ mod tests {
 
     #[test]
     fn many_ranges_ride_on_many_requests() {
-        let start = Instant::now();
+        let start = Moment::at(1 << 50);
         let mut table = Acknowledgements::new(Duration::from_millis(200));
         for number in 0..300 {
             table.add_reply(start, 2 * number + 1);

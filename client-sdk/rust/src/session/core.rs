@@ -12,10 +12,7 @@
 //! Not here: shipping of classes (the hub does it for all sessions, through one of its own) and any
 //! choice of connection.
 
-use std::{
-    collections::VecDeque,
-    time::{Duration, Instant},
-};
+use std::{collections::VecDeque, time::Duration};
 
 use gesmas_protocol::{
     Acknowledge, Alive, AttachSession, Bytes, ClientMessage, CloseSession, ErrorId, Event,
@@ -29,57 +26,16 @@ use super::{
     pacing::Pacing,
     pipeline::Pipeline,
     reads::{ReadTarget, Reads},
+    settings::{Role, SessionSettings},
+    undo::Undo,
 };
-use crate::failure::{CallFailure, NotSentReason};
+use crate::{
+    clock::Moment,
+    failure::{CallFailure, NotSentReason},
+};
 
-/// How a session behaves. All of it is the client's own affair.
-#[derive(Clone, Debug)]
-pub(crate) struct SessionSettings {
-    /// The timeout to ask for.
-    pub(crate) timeout: Duration,
-    /// How long after its deadline a connected request still waits for the server's word.
-    pub(crate) grace: Duration,
-    /// After how long an idle session announces what it has received.
-    pub(crate) acknowledge_after: Duration,
-    /// First pause after a refusal that passes.
-    pub(crate) pause_first: Duration,
-    /// Longest pause after a refusal that passes.
-    pub(crate) pause_longest: Duration,
-    /// What it is to the session in the cluster.
-    pub(crate) role: Role,
-}
-
-/// What a session of the client is to the one in the cluster.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Role {
-    /// It makes all requests of it, and closes it.
-    Owner,
-    /// The session is there already, and others have it too: it makes no requests and leaves it open.
-    Guest {
-        /// The session.
-        session: u64,
-    },
-    /// It makes the one request that there is, perhaps not for the first time. The session is left
-    /// open and the reply is not acknowledged, for whoever asks again.
-    Single {
-        /// Number of the request.
-        number: u64,
-    },
-}
-
-impl Default for SessionSettings {
-    fn default() -> Self {
-        Self {
-            timeout: Duration::from_secs(10),
-            grace: Duration::from_secs(1),
-            acknowledge_after: Duration::from_millis(200),
-            pause_first: Duration::from_millis(5),
-            pause_longest: Duration::from_millis(500),
-            role: Role::Owner,
-        }
-    }
-}
-
+/// Keep-alives leave no more often, so that they leave room for anything else.
+const INTERVAL_MIN: Duration = Duration::from_millis(10);
 /// Requests in flight until the server has said how many it takes.
 const WINDOW_FIRST: usize = 1_024;
 
@@ -120,6 +76,12 @@ pub enum SessionEvent {
 pub(crate) enum Output<T> {
     /// A request or read has ended.
     Resolved(T, Result<Bytes, CallFailure>),
+    /// A request has ended, and what it was granted is its caller's. If the caller is gone the request
+    /// is to be made that the undo names.
+    Granted(T, Bytes, Undo),
+    /// A request that was given up was granted something all the same: this request takes it back, and
+    /// is to be made.
+    Undo(RequestBody),
     /// A request needs this class; say [`SessionCore::class_settled`] when its fate is known.
     ClassNeeded(String, Option<ErrorId>),
     /// An event.
@@ -176,12 +138,12 @@ impl<T> SessionCore<T> {
             pipeline,
             reads: Reads::new(pacing(low)),
             acknowledgements: Acknowledgements::new(settings.acknowledge_after),
+            keep_alives: KeepAlives::new(settings.fresh),
             settings,
             correlation,
             nonce,
             id: known,
             link: Link::Down,
-            keep_alives: KeepAlives::default(),
             seen: Position::default(),
             event_seen: 0,
             greetings: VecDeque::new(),
@@ -211,7 +173,7 @@ impl<T> SessionCore<T> {
     }
 
     /// Takes up the events after a number, which count as consumed with all before.
-    pub(crate) fn replay(&mut self, now: Instant, after: u64) {
+    pub(crate) fn replay(&mut self, now: Moment, after: u64) {
         self.event_seen = after;
         self.acknowledgements.add_event(now, after);
         if let (Link::Up, Some(session)) = (self.link, self.id) {
@@ -230,8 +192,16 @@ impl<T> SessionCore<T> {
     }
 
     /// Makes a request and gives its number.
-    pub(crate) fn call(&mut self, body: RequestBody, deadline: Option<Instant>, ticket: T) -> u64 {
-        let number = self.pipeline.push(body, deadline, ticket);
+    pub(crate) fn call(
+        &mut self,
+        body: RequestBody,
+        deadline: Option<Moment>,
+        ticket: T,
+        undo: Option<Undo>,
+    ) -> u64 {
+        // Elsewhere the end of a request belongs to others too.
+        let undo = undo.filter(|_| self.settings.role == Role::Owner);
+        let number = self.pipeline.push(body, deadline, ticket, undo);
         if let Link::Over(reason) = self.link {
             self.pipeline.drain(reason, &mut self.outputs);
         }
@@ -249,7 +219,7 @@ impl<T> SessionCore<T> {
         correlation: u64,
         made_after: u64,
         target: ReadTarget,
-        deadline: Option<Instant>,
+        deadline: Option<Moment>,
         ticket: T,
     ) {
         if let Link::Over(reason) = self.link {
@@ -277,7 +247,7 @@ impl<T> SessionCore<T> {
 
     /// Asks the cluster whether the session lives; resolved with nothing once the leader has heard of
     /// it.
-    pub(crate) fn probe(&mut self, now: Instant, ticket: T) {
+    pub(crate) fn probe(&mut self, now: Moment, ticket: T) {
         match self.link {
             Link::Over(reason) => {
                 let failure = CallFailure::NotSent(NotSentReason::SessionOver(reason));
@@ -293,7 +263,7 @@ impl<T> SessionCore<T> {
     }
 
     /// All events up to this one were consumed.
-    pub(crate) fn consume_events(&mut self, now: Instant, number: u64) {
+    pub(crate) fn consume_events(&mut self, now: Moment, number: u64) {
         self.acknowledgements.add_event(now, number);
     }
 
@@ -342,19 +312,20 @@ impl<T> SessionCore<T> {
     }
 
     /// The session is open.
-    pub(crate) fn handle_opened(&mut self, now: Instant, session: u64, timeout: Duration) {
+    pub(crate) fn handle_opened(&mut self, now: Moment, session: u64, timeout: Duration) {
         self.id = Some(session);
         self.settings.timeout = timeout;
-        self.keep_alives.prove_safe();
+        self.keep_alives.opened();
+        self.weigh(now);
         self.join(now, 0);
     }
 
     /// The session is attached.
-    pub(crate) fn handle_attached(&mut self, now: Instant, last_admitted: u64) {
+    pub(crate) fn handle_attached(&mut self, now: Moment, last_admitted: u64) {
         self.join(now, last_admitted);
     }
 
-    fn join(&mut self, now: Instant, last_admitted: u64) {
+    fn join(&mut self, now: Moment, last_admitted: u64) {
         if self.link != Link::Joining {
             return;
         }
@@ -393,7 +364,7 @@ impl<T> SessionCore<T> {
     }
 
     /// A keep-alive was answered.
-    pub(crate) fn handle_alive(&mut self, now: Instant, alive: &Alive) {
+    pub(crate) fn handle_alive(&mut self, now: Moment, alive: &Alive) {
         let Some(suspects) = self.keep_alives.answer(alive).filter(|_| self.link == Link::Up)
         else {
             return;
@@ -414,7 +385,7 @@ impl<T> SessionCore<T> {
     }
 
     /// A request has ended.
-    pub(crate) fn handle_reply(&mut self, now: Instant, reply: Reply) {
+    pub(crate) fn handle_reply(&mut self, now: Moment, reply: Reply) {
         self.seen = self.seen.max(reply.position);
         if reply.number <= self.pipeline.last_sent() {
             if self.settings.role == Role::Owner {
@@ -429,14 +400,14 @@ impl<T> SessionCore<T> {
     }
 
     /// A request was refused.
-    pub(crate) fn handle_refused(&mut self, now: Instant, refused: Refused) {
+    pub(crate) fn handle_refused(&mut self, now: Moment, refused: Refused) {
         if self.link == Link::Up && self.pipeline.is_in_flight(refused.number) {
             self.refuse(now, refused.number, refused.refusal, refused.id);
         }
     }
 
     /// A read has ended.
-    pub(crate) fn handle_read_reply(&mut self, now: Instant, reply: ReadReply) {
+    pub(crate) fn handle_read_reply(&mut self, now: Moment, reply: ReadReply) {
         self.seen = self.seen.max(reply.position);
         self.outputs.extend(self.reads.reply(now, reply.correlation, reply.result, reply.id));
     }
@@ -465,7 +436,7 @@ impl<T> SessionCore<T> {
     }
 
     /// When [`SessionCore::handle_timeout`] is to be called.
-    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
+    pub(crate) fn poll_timeout(&self) -> Option<Moment> {
         let up = self.link == Link::Up;
         let doubt = (self.keep_alives.doubt_at(self.settings.timeout))
             .filter(|_| !matches!(self.link, Link::Over(_)));
@@ -480,7 +451,7 @@ impl<T> SessionCore<T> {
     }
 
     /// Time has passed. Afterwards there may be something to transmit.
-    pub(crate) fn handle_timeout(&mut self, now: Instant) {
+    pub(crate) fn handle_timeout(&mut self, now: Moment) {
         self.pipeline.pass_deadlines(now, self.link == Link::Up, &mut self.outputs);
         self.reads.pass_time(now, &mut self.outputs);
         self.weigh(now);
@@ -489,29 +460,45 @@ impl<T> SessionCore<T> {
         }
     }
 
-    fn weigh(&mut self, now: Instant) {
+    fn weigh(&mut self, now: Moment) {
         let change = self.keep_alives.weigh(now, self.settings.timeout);
         self.outputs.extend(change.map(Output::Doubtful));
     }
 
     /// Sends what there is to send.
-    pub(crate) fn poll_transmit(&mut self, now: Instant, send: &mut impl FnMut(&ClientMessage)) {
-        while let Some(message) = self.greetings.pop_front() {
-            self.keep_alives.note_sending(now);
-            send(&message);
-        }
+    pub(crate) fn poll_transmit(&mut self, now: Moment, send: &mut impl FnMut(&ClientMessage)) {
+        self.greet(now, send);
         let (Link::Up, Some(session)) = (self.link, self.id) else { return };
-        if self.keep_alives.next().is_some_and(|next| next <= now) {
-            let correlation =
-                self.keep_alives.send(now, self.settings.timeout / 3, self.pipeline.last_sent());
-            send(&ClientMessage::KeepAlive(KeepAlive { session, correlation }));
-        }
         self.pipeline.transmit(now, session, &mut self.acknowledgements, send);
         self.reads.transmit(now, session, self.seen, &self.pipeline, send);
         if self.acknowledgements.due().is_some_and(|due| due <= now) {
             let acknowledged = self.acknowledgements.announce();
             send(&ClientMessage::Acknowledge(Acknowledge { session, acknowledged }));
         }
+    }
+
+    /// Sends the greetings and signs of life that there are to send. They are few and small: they leave
+    /// also when the connection takes nothing else.
+    pub(crate) fn greet(&mut self, now: Moment, send: &mut impl FnMut(&ClientMessage)) {
+        while let Some(message) = self.greetings.pop_front() {
+            if matches!(message, ClientMessage::OpenSession(_)) {
+                self.keep_alives.opening(now);
+            }
+            send(&message);
+        }
+        let (Link::Up, Some(session)) = (self.link, self.id) else { return };
+        if self.keep_alives.next().is_some_and(|next| next <= now) {
+            let interval = (self.settings.timeout / 3).max(INTERVAL_MIN);
+            let correlation = self.keep_alives.send(now, interval, self.pipeline.last_sent());
+            send(&ClientMessage::KeepAlive(KeepAlive { session, correlation }));
+        }
+    }
+
+    /// Until when the session is known to live, if nothing more is heard: the first moment for one of
+    /// which nothing is known yet, none for one that is over or not the client's own.
+    pub(crate) fn safe_until(&self) -> Option<Moment> {
+        let own = self.settings.role == Role::Owner && !self.is_over() && self.id.is_some();
+        own.then(|| self.keep_alives.safe_until(self.settings.timeout))
     }
 
     /// The next output.

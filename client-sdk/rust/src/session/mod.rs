@@ -9,5 +9,7 @@ pub(crate) mod pacing;
 mod pipeline;
 pub(crate) mod reads;
 mod refusal;
+pub(crate) mod settings;
 #[cfg(test)]
 mod tests;
+pub(crate) mod undo;

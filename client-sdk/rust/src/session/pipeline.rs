@@ -7,20 +7,24 @@
 //! on, and is sent again only while it is not known to be admitted: what is admitted is answered
 //! sooner or later, on any connection to which the session is attached. One that was sent leaves
 //! only with a reply, or with the session; one that is given up is sent
-//! as a cancel in its place, so that those behind it still find their predecessor.
+//! as a cancel in its place, so that those behind it still find their predecessor. What it is granted
+//! all the same is undone (`undo.rs`).
 //! Not here: connections and sessions (`core.rs`), the verdict on refusals (`refusal.rs`).
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use gesmas_protocol::{
     Acknowledged, Cancel, ClientMessage, ErrorId, Outcome, OverReason, Request, RequestBody,
 };
 
-use super::{acknowledgements::Acknowledgements, core::Output, pacing::Pacing};
-use crate::failure::{CallFailure, NotSentReason, UnknownReason};
+use super::{acknowledgements::Acknowledgements, core::Output, pacing::Pacing, undo::Undo};
+use crate::{
+    clock::Moment,
+    failure::{CallFailure, NotSentReason, UnknownReason},
+};
 
 /// One open request. `T` is whatever the caller is told through.
 #[derive(Debug)]
@@ -29,12 +33,14 @@ pub(super) struct Entry<T> {
     pub(super) ticket: Option<T>,
     /// Always a [`ClientMessage::Request`]; kept as the message so that sending copies nothing.
     message: ClientMessage,
-    deadline: Option<Instant>,
+    deadline: Option<Moment>,
     /// Its place in the table of alarms: the deadline, or the end of the grace after it.
-    alarm: Option<Instant>,
+    alarm: Option<Moment>,
     sent: bool,
     /// Given up: whenever it is sent again, it is sent as a cancel.
     pub(super) given_up: bool,
+    /// What takes back what it is granted, if its caller no longer wants it.
+    undo: Option<Undo>,
 }
 
 impl<T> Entry<T> {
@@ -57,7 +63,7 @@ impl<T> Entry<T> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Stall {
     /// A pause.
-    Until(Instant),
+    Until(Moment),
     /// The first waiting request needs this class.
     Class(String),
 }
@@ -76,7 +82,7 @@ pub(super) struct Pipeline<T> {
     /// Requests in flight that were given up since.
     cancels: Vec<u64>,
     /// When the caller of an open request is told that its deadline passed.
-    alarms: BTreeSet<(Instant, u64)>,
+    alarms: BTreeSet<(Moment, u64)>,
     /// How long after its deadline a connected request still waits for the server's word.
     grace: Duration,
 }
@@ -109,7 +115,13 @@ impl<T> Pipeline<T> {
     }
 
     /// Appends a request and gives its number.
-    pub(super) fn push(&mut self, body: RequestBody, deadline: Option<Instant>, ticket: T) -> u64 {
+    pub(super) fn push(
+        &mut self,
+        body: RequestBody,
+        deadline: Option<Moment>,
+        ticket: T,
+        undo: Option<Undo>,
+    ) -> u64 {
         self.last_number += 1;
         let number = self.last_number;
         let message = ClientMessage::Request(Request {
@@ -130,6 +142,7 @@ impl<T> Pipeline<T> {
             alarm: deadline,
             sent: false,
             given_up: false,
+            undo,
         };
         self.entries.insert(number, entry);
         number
@@ -151,7 +164,8 @@ impl<T> Pipeline<T> {
         (!waiting).then_some(self.last_sent)
     }
 
-    /// The caller gives a request up. One that was never sent is simply gone.
+    /// The caller gives a request up. One that was never sent is simply gone; one that was keeps its
+    /// undo until its end is known.
     pub(super) fn cancel(&mut self, number: u64) {
         let Some(entry) = self.entries.get_mut(&number) else { return };
         entry.ticket = None;
@@ -244,7 +258,7 @@ impl<T> Pipeline<T> {
     }
 
     /// Nothing more is sent before a pause is over; gives its end.
-    pub(super) fn pause(&mut self, now: Instant) {
+    pub(super) fn pause(&mut self, now: Moment) {
         self.stall = Some(Stall::Until(now + self.pacing.pause()));
     }
 
@@ -255,10 +269,17 @@ impl<T> Pipeline<T> {
         id: Option<ErrorId>,
         outcome: Outcome,
     ) -> Option<Output<T>> {
-        let mut entry = self.remove(number)?;
+        let entry = self.remove(number)?;
         self.pacing.reset();
-        let ticket = entry.ticket.take()?;
-        Some(Output::Resolved(ticket, outcome.map_err(|error| CallFailure::Failed(error, id))))
+        match (entry.ticket, entry.undo, outcome) {
+            (Some(ticket), Some(undo), Ok(result)) => Some(Output::Granted(ticket, result, undo)),
+            (Some(ticket), _, outcome) => {
+                let outcome = outcome.map_err(|error| CallFailure::Failed(error, id));
+                Some(Output::Resolved(ticket, outcome))
+            }
+            (None, Some(undo), Ok(result)) => undo.of(&result).map(Output::Undo),
+            (None, _, _) => None,
+        }
     }
 
     /// Takes an entry out.
@@ -291,7 +312,7 @@ impl<T> Pipeline<T> {
     }
 
     /// When something is to be done although nothing arrives.
-    pub(super) fn poll_timeout(&self, connected: bool) -> Option<Instant> {
+    pub(super) fn poll_timeout(&self, connected: bool) -> Option<Moment> {
         let pause = match self.stall {
             Some(Stall::Until(end)) if connected => Some(end),
             _ => None,
@@ -304,7 +325,7 @@ impl<T> Pipeline<T> {
     /// word on it is most likely on its way and says more than this side can know.
     pub(super) fn pass_deadlines(
         &mut self,
-        now: Instant,
+        now: Moment,
         connected: bool,
         outputs: &mut VecDeque<Output<T>>,
     ) {
@@ -334,7 +355,7 @@ impl<T> Pipeline<T> {
     /// Sends what may be sent.
     pub(super) fn transmit(
         &mut self,
-        now: Instant,
+        now: Moment,
         session: u64,
         acknowledgements: &mut Acknowledgements,
         send: &mut impl FnMut(&ClientMessage),
@@ -378,8 +399,8 @@ impl<T> Pipeline<T> {
     }
 }
 
-fn nanoseconds(deadline: Instant, now: Instant) -> u64 {
-    u64::try_from(deadline.saturating_duration_since(now).as_nanos()).unwrap_or(u64::MAX)
+fn nanoseconds(deadline: Moment, now: Moment) -> u64 {
+    u64::try_from(deadline.since(now).as_nanos()).unwrap_or(u64::MAX)
 }
 
 fn cancel_of(request: &Request) -> ClientMessage {

@@ -5,10 +5,7 @@
 //! except those that wait for a pause or a class of their own.
 //! A read has no effect, so its failure is always certain.
 
-use std::{
-    collections::{BTreeMap, BTreeSet, VecDeque},
-    time::Instant,
-};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use gesmas_protocol::{
     Bytes, CallError, CancelReason, ClientMessage, ErrorId, OverReason, Position, Read, ReadError,
@@ -16,7 +13,10 @@ use gesmas_protocol::{
 };
 
 use super::{core::Output, pacing::Pacing, pipeline::Pipeline};
-use crate::failure::{CallFailure, NotSentReason};
+use crate::{
+    clock::Moment,
+    failure::{CallFailure, NotSentReason},
+};
 
 /// What a read asks for.
 #[derive(Clone, Debug)]
@@ -43,7 +43,7 @@ struct Entry<T> {
     ticket: T,
     /// Number of the session's last request when the read was made.
     made_after: u64,
-    deadline: Option<Instant>,
+    deadline: Option<Moment>,
     message: Read,
     anonymous: bool,
     /// The class that it waits for.
@@ -55,8 +55,8 @@ struct Entry<T> {
 pub(super) struct Reads<T> {
     entries: BTreeMap<u64, Entry<T>>,
     ready: BTreeSet<u64>,
-    paused: BTreeSet<(Instant, u64)>,
-    deadlines: BTreeSet<(Instant, u64)>,
+    paused: BTreeSet<(Moment, u64)>,
+    deadlines: BTreeSet<(Moment, u64)>,
     pacing: Pacing,
 }
 
@@ -77,7 +77,7 @@ impl<T> Reads<T> {
         correlation: u64,
         made_after: u64,
         target: ReadTarget,
-        deadline: Option<Instant>,
+        deadline: Option<Moment>,
         ticket: T,
     ) {
         let ReadTarget { class, object, method, signature, arguments, stale, anonymous } = target;
@@ -118,7 +118,7 @@ impl<T> Reads<T> {
     /// The end of a read arrived. When it needs a class, its name is the output.
     pub(super) fn reply(
         &mut self,
-        now: Instant,
+        now: Moment,
         correlation: u64,
         result: Result<Bytes, ReadError>,
         id: Option<ErrorId>,
@@ -187,12 +187,12 @@ impl<T> Reads<T> {
         self.deadlines.clear();
     }
 
-    pub(super) fn poll_timeout(&self, connected: bool) -> Option<Instant> {
+    pub(super) fn poll_timeout(&self, connected: bool) -> Option<Moment> {
         let pause = self.paused.first().filter(|_| connected);
         pause.into_iter().chain(self.deadlines.first()).map(|&(time, _)| time).min()
     }
 
-    pub(super) fn pass_time(&mut self, now: Instant, outputs: &mut VecDeque<Output<T>>) {
+    pub(super) fn pass_time(&mut self, now: Moment, outputs: &mut VecDeque<Output<T>>) {
         while let Some(&(time, correlation)) = self.paused.first()
             && time <= now
         {
@@ -213,7 +213,7 @@ impl<T> Reads<T> {
     /// Sends what may be sent.
     pub(super) fn transmit(
         &mut self,
-        now: Instant,
+        now: Moment,
         session: u64,
         seen: Position,
         pipeline: &Pipeline<T>,
@@ -228,10 +228,9 @@ impl<T> Reads<T> {
                 entry.message.after = after;
             }
             entry.message.seen = seen;
-            entry.message.time_left_ns = entry.deadline.map(|deadline| {
-                u64::try_from(deadline.saturating_duration_since(now).as_nanos())
-                    .unwrap_or(u64::MAX)
-            });
+            entry.message.time_left_ns = entry
+                .deadline
+                .map(|deadline| u64::try_from(deadline.since(now).as_nanos()).unwrap_or(u64::MAX));
             send(&ClientMessage::Read(entry.message.clone()));
         }
     }

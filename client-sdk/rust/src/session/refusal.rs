@@ -13,21 +13,23 @@
 //! Invariant: a refused request either goes again under its number or is followed by a cancel under
 //! it, so that the requests behind it find their predecessor.
 
-use std::time::Instant;
-
 use gesmas_protocol::{ErrorId, OverReason, Refusal};
 
 use super::{
-    core::{Output, Role, SessionCore},
+    core::{Output, SessionCore},
     pipeline::Stall,
     reads::passes,
+    settings::Role,
 };
-use crate::failure::{CallFailure, UnknownReason};
+use crate::{
+    clock::Moment,
+    failure::{CallFailure, UnknownReason},
+};
 
 impl<T> SessionCore<T> {
     pub(super) fn refuse(
         &mut self,
-        now: Instant,
+        now: Moment,
         number: u64,
         refusal: Refusal,
         id: Option<ErrorId>,
@@ -85,7 +87,7 @@ impl<T> SessionCore<T> {
     }
 
     /// Ends a request that can never be admitted; a cancel takes its place.
-    fn give_up(&mut self, now: Instant, number: u64, failure: CallFailure) {
+    fn give_up(&mut self, now: Moment, number: u64, failure: CallFailure) {
         let Some(entry) = self.pipeline.entries.get_mut(&number) else { return };
         let again = entry.given_up;
         let ticket = entry.ticket.take();
@@ -101,7 +103,7 @@ impl<T> SessionCore<T> {
     /// The class that was asked for is there, or (with a failure) will not be.
     pub(crate) fn class_settled(
         &mut self,
-        now: Instant,
+        now: Moment,
         class: &str,
         failure: Option<&CallFailure>,
     ) {

@@ -1,30 +1,34 @@
 //! A session against a scripted server (each test is one story) and against a model of the cluster.
 
+mod grants;
+mod leases;
 mod liveness;
 mod model;
 mod requests;
 mod shared;
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use gesmas_protocol::{
     Bytes, ClientMessage, OnBehalf, Position, Refusal, Refused, Reply, Request, RequestBody,
 };
 
-use super::core::{Output, SessionCore, SessionSettings, SessionState};
+use super::core::{Output, SessionCore, SessionState};
 use super::reads::ReadTarget;
+use super::settings::SessionSettings;
+use crate::clock::Moment;
 
 const SESSION: u64 = 7;
 
 struct Bench {
     core: SessionCore<&'static str>,
-    now: Instant,
+    now: Moment,
 }
 
 impl Bench {
     /// A session that is not connected yet.
     fn new() -> Self {
-        Self { core: SessionCore::new(SessionSettings::default(), 1, 42), now: Instant::now() }
+        Self { core: SessionCore::new(SessionSettings::default(), 1, 42), now: Moment::at(1 << 50) }
     }
 
     /// A session that is open and has said its first keep-alive.
@@ -39,7 +43,7 @@ impl Bench {
     }
 
     fn call(&mut self, name: &'static str) -> u64 {
-        self.core.call(body("Queue", name), None, name)
+        self.core.call(body("Queue", name), None, name, None)
     }
 
     fn sent(&mut self) -> Vec<ClientMessage> {

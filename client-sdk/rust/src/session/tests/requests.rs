@@ -178,7 +178,7 @@ fn a_missing_class_is_asked_for_once_and_the_pipeline_goes_on_behind_it() {
 fn a_request_whose_class_cannot_be_had_makes_way() {
     let mut bench = Bench::open();
     bench.call("a");
-    bench.core.call(body("Other", "b"), None, "b");
+    bench.core.call(body("Other", "b"), None, "b", None);
     assert_eq!(bench.requests().len(), 2);
     let refusal = Refusal::ClassUnknown { class: "Queue".into() };
     bench.refuse(1, refusal.clone());
@@ -257,10 +257,10 @@ fn the_end_of_the_session_leaves_sent_calls_unknown_and_others_unsent() {
 fn a_deadline_without_connection_is_unknown_only_for_what_was_sent() {
     let mut bench = Bench::open();
     let deadline = Some(bench.now + Duration::from_secs(2));
-    bench.core.call(body("Queue", "a"), deadline, "a");
+    bench.core.call(body("Queue", "a"), deadline, "a", None);
     assert_eq!(bench.requests(), ["1<0"]);
     bench.core.handle_disconnected();
-    bench.core.call(body("Queue", "b"), deadline, "b");
+    bench.core.call(body("Queue", "b"), deadline, "b", None);
     bench.outputs();
     bench.pass(Duration::from_secs(2));
     let unknown = CallFailure::Unknown(UnknownReason::Deadline);
@@ -278,8 +278,8 @@ fn a_deadline_without_connection_is_unknown_only_for_what_was_sent() {
 fn a_connected_call_waits_a_little_for_the_server_to_tell_its_deadline() {
     let mut bench = Bench::open();
     let deadline = Some(bench.now + Duration::from_secs(2));
-    bench.core.call(body("Queue", "a"), deadline, "a");
-    bench.core.call(body("Queue", "b"), deadline, "b");
+    bench.core.call(body("Queue", "a"), deadline, "a", None);
+    bench.core.call(body("Queue", "b"), deadline, "b", None);
     let sent = bench.sent();
     let ClientMessage::Request(request) = &sent[0] else { panic!("a request") };
     assert_eq!(request.time_left_ns, Some(2_000_000_000));

@@ -5,7 +5,10 @@ use gesmas_protocol::{Alive, Bytes, ClientMessage, Event, OverReason, Position, 
 use super::{Bench, SESSION, end};
 use crate::{
     failure::{CallFailure, NotSentReason},
-    session::core::{Output, Role, SessionCore, SessionEvent, SessionSettings, SessionState},
+    session::{
+        core::{Output, SessionCore, SessionEvent, SessionState},
+        settings::{Role, SessionSettings},
+    },
 };
 
 const FINGERPRINT: u64 = 1 << 40;
