@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 use gesmas_abi::interface::{Method, MethodKind, TypeOwned};
-use gesmas_client::SessionState;
+use gesmas_client::{Call, Read, SessionState};
 use serde_json::Value;
 
 use super::{
@@ -22,6 +22,7 @@ use crate::json::{self, Integers, type_name};
 #[command(after_help = r#"Examples:
   gesmas call Queue/jobs produce 'resize cat.png'
   gesmas call Queue/jobs consume --timeout 5m
+  gesmas call Queue/jobs consume --timeout none
   gesmas call Counter/visits add -1
   gesmas call Lock/leader lock 1 --hold
   gesmas call Queue/jobs produce '{"base64": "AAEC"}' --json
@@ -53,22 +54,42 @@ pub(crate) struct CallArgs {
 /// How long a call may be blocked.
 #[derive(Clone, Copy, Debug, Args)]
 pub(super) struct Patience {
-    /// Cancels the call after this time.
-    #[arg(long, default_value = "30s", value_parser = span, value_name = "DURATION")]
-    timeout: Duration,
+    /// Cancels the call after this time; "none" lets it wait as long as it takes.
+    #[arg(long, default_value = "30s", value_parser = timeout, value_name = "DURATION")]
+    timeout: Timeout,
 }
 
+/// A time, or none.
+#[derive(Clone, Copy, Debug)]
+struct Timeout(Option<Duration>);
+
 impl Patience {
-    pub(super) fn timeout(self) -> Duration {
-        self.timeout
+    /// Limits a call, or takes the limit of its session away.
+    pub(super) fn limit(self, call: Call) -> Call {
+        match self.timeout {
+            Timeout(Some(timeout)) => call.deadline(timeout),
+            Timeout(None) => call.without_deadline(),
+        }
+    }
+
+    fn limit_read(self, read: Read) -> Read {
+        match self.timeout {
+            Timeout(Some(timeout)) => read.deadline(timeout),
+            Timeout(None) => read.without_deadline(),
+        }
     }
 }
 
-fn span(text: &str) -> Result<Duration, String> {
+fn timeout(text: &str) -> Result<Timeout, String> {
+    if text == "none" {
+        return Ok(Timeout(None));
+    }
     match json::parse_duration(text) {
-        None => Err(r#"a duration is written as "30s", "1h30m" or "250ms""#.into()),
+        None => {
+            Err(r#"a duration is written as "30s", "1h30m" or "250ms"; "none" is no limit"#.into())
+        }
         Some(0) => Err("a call needs some time".into()),
-        Some(nanoseconds) => Ok(Duration::from_nanos(nanoseconds)),
+        Some(nanoseconds) => Ok(Timeout(Some(Duration::from_nanos(nanoseconds)))),
     }
 }
 
@@ -101,14 +122,14 @@ async fn call(args: &CallArgs, link: &Link) -> Result<(Value, bool), Failure> {
     let result = if method.kind == MethodKind::Read {
         let read = session.read(class, object, name, signature, arguments);
         let read = if args.stale { read.stale() } else { read };
-        link.wait(read.deadline(args.patience.timeout)).await
+        link.wait(args.patience.limit_read(read)).await
     } else {
         if args.stale {
             let message = format!("{name} is an update: only reads can be stale");
             return Err(Failure::usage(message));
         }
         let call = session.call(class, object, name, signature, arguments);
-        link.wait(call.deadline(args.patience.timeout)).await
+        link.wait(args.patience.limit(call)).await
     };
     let bytes = result.map_err(|failure| explain(failure, method, &args.object))?;
     let value = json::decode(&method.result, &bytes, Integers::Numbers).map_err(|error| {

@@ -271,6 +271,13 @@ mod tests {
     }
 
     #[test]
+    fn a_wait_may_have_no_limit() {
+        for words in ["gesmas call Queue/a consume", "gesmas object create Queue/a 16"] {
+            assert!(parse(&format!("{words} --timeout none")).is_ok(), "{words}");
+        }
+    }
+
+    #[test]
     fn endpoints_are_separated_by_commas() {
         let cli = parse("gesmas class ls --endpoints a:1,b:2").expect("it parses");
         assert_eq!(cli.target.endpoints, ["a:1", "b:2"]);
@@ -281,6 +288,7 @@ mod tests {
         for (words, part) in [
             ("gesmas call Queue m", "Class/name"),
             ("gesmas call Queue/a m --timeout 5", "30s"),
+            ("gesmas call Queue/a m --timeout forever", "\"none\" is no limit"),
             ("gesmas call Queue/a m --timeout 0s", "some time"),
             ("gesmas object ls 9", "letter"),
             ("gesmas object show Queue/a --limit 0", "1..=10000"),

@@ -94,8 +94,17 @@ fn blocked_calls(dev: &Dev) {
     assert_eq!(sessions[0]["open_requests"], 1, "{sessions}");
     let shown = dev.run(&["object", "show", "Queue/empty"]).stdout;
     assert!(shown.contains(&format!("semaphore, count 0, waiting: {id}")), "{shown}");
+    assert!(listed[0]["deadline"].is_string(), "{listed}");
     let killed = dev.run(&["invocation", "kill", &id.to_string(), "--json"]);
     assert_eq!(killed.json(), json!({ "killed": id }));
+    assert_eq!(blocked.end().error(), (1, "cancelled".into()));
+
+    let endless = ["call", "Queue/empty", "consume", "--timeout", "none", "--json"];
+    let blocked = dev.start_command(&endless);
+    let id = dev.blocked("Queue/empty");
+    let listed = dev.run(&["invocation", "ls", "--json"]).json();
+    assert_eq!((&listed[0]["invocation"], &listed[0]["deadline"]), (&json!(id), &json!(null)));
+    dev.run(&["invocation", "kill", &id.to_string(), "--json"]).json();
     assert_eq!(blocked.end().error(), (1, "cancelled".into()));
 
     let interrupted = dev.start_command(&consume);

@@ -48,7 +48,7 @@ async fn create(args: &CreateArgs, link: &Link) -> Result<(), Failure> {
     let init = init(&interface);
     let arguments = words::encode(&init, &args.arguments)?;
     let call = link.session.create_object(class, object, init.signature, arguments);
-    let result = link.wait(call.deadline(args.patience.timeout())).await;
+    let result = link.wait(args.patience.limit(call)).await;
     result.map(drop).map_err(|failure| call::explain(failure, &init, &args.object))
 }
 
