@@ -91,6 +91,9 @@ impl Call {
     /// result in it, the call that `undo` names is made in the same session. So either the caller has what
     /// was granted, or nobody has.
     ///
+    /// `undo` runs on the task of the client or where the future is dropped: it names the call, and does
+    /// nothing else.
+    ///
     /// [`Session::acquire`] does this with types, and guards what was granted afterwards. A call of
     /// [`KeyedCall`](crate::KeyedCall) is undone by nobody, since its outcome is for others too.
     pub fn undo(
@@ -183,8 +186,9 @@ impl PendingCall {
         self.number
     }
 
-    /// Cancels the request and waits on: the future tells what became of it, which is a result if it
-    /// was served before the cancel came.
+    /// Cancels the request and waits on: the future tells what became of it. That is a result if it was
+    /// served before the cancel came, and otherwise a failure whose [`CallFailure::fate`] says whether it
+    /// was withdrawn, had ended, or is unknown.
     pub fn withdraw(&self) {
         if let Some(number) = self.number {
             self.session.withdraw(number);
