@@ -68,6 +68,12 @@ impl Attachment {
         self.session.id()
     }
 
+    /// Its timeout, as the cluster granted it.
+    #[must_use]
+    pub fn timeout(&self) -> Duration {
+        self.session.timeout()
+    }
+
     /// Its state at the moment.
     #[must_use]
     pub fn state(&self) -> SessionState {

@@ -3,7 +3,7 @@
 //! | header | meaning |
 //! |---|---|
 //! | `Gesmas-Session` | the call is on behalf of this session; without it, of nobody |
-//! | `Gesmas-Deadline` | how long it may take, as `30s`; 30 seconds if not said |
+//! | `Gesmas-Deadline` | how long it may take, as `30s`; 30 seconds if not said; `none` for as long as its session lives |
 //! | `Gesmas-Consistency: stale` | the replica may answer a read from what it has |
 //! | `Idempotency-Key` | the call runs once, to its deadline, and a retry gets its outcome |
 //! | `Gesmas-Cancel: true` | the call with this key is cancelled, and the answer is its outcome |
@@ -114,7 +114,8 @@ pub(super) fn check_name(class: &str, object: &str) -> Result<(), Problem> {
 /// What the headers say.
 pub(super) struct Options {
     pub(super) session: Option<u64>,
-    deadline: Duration,
+    /// None for as long as it takes.
+    deadline: Option<Duration>,
     stale: bool,
     cancel: bool,
     key: Option<String>,
@@ -125,8 +126,9 @@ pub(super) struct Options {
 impl Options {
     pub(super) fn read(headers: &HeaderMap) -> Result<Self, Problem> {
         let deadline = match text(headers, "gesmas-deadline")? {
-            None => DEADLINE,
-            Some(text) => parse_duration("Gesmas-Deadline", text)?,
+            None => Some(DEADLINE),
+            Some("none") => None,
+            Some(text) => Some(parse_duration("Gesmas-Deadline", text)?),
         };
         let stale = is_stale(headers)?;
         let key = key(headers)?;
@@ -145,7 +147,18 @@ impl Options {
         };
         let forget = forget(headers)?;
         let (session, wait) = (session(headers)?, wait(headers)?);
+        if deadline.is_none() && key.is_some() && session.is_none() {
+            // Nothing would end it if its client died.
+            let message = "Gesmas-Deadline is \"none\" only for a call with a Gesmas-Session, whose end \
+                           ends it, or for one without an Idempotency-Key, which hanging up ends";
+            return Err(Problem::bad("header", message));
+        }
         Ok(Self { session, deadline, stale, cancel, key, forget, wait })
+    }
+
+    /// How long a call without a key may take; none for as long as its client waits.
+    fn patience(&self) -> Option<Duration> {
+        self.deadline.into_iter().chain(self.wait).min()
     }
 }
 
@@ -294,18 +307,22 @@ async fn perform(
                 arguments: arguments.into(),
                 on_behalf,
                 deadline: options.deadline,
+                returns_within: lender.as_ref().map(|lender| lender.attachment().timeout()),
                 withdrawn: options.cancel,
                 span: RequestSpan::current(),
             };
             perform_keyed(gateway, target, options.wait, keyed).await
         }
         None => {
-            let deadline = options.wait.map_or(options.deadline, |wait| wait.min(options.deadline));
             let seat = gateway.requesters.seat().await?;
             let Target { class, object, method } = target;
             let (name, signature) = (method.name.as_str(), method.signature);
             let call = seat.session.call(class, object, name, signature, arguments.to_vec());
-            let call = call.on_behalf(on_behalf).deadline(deadline);
+            let call = call.on_behalf(on_behalf);
+            let call = match options.patience() {
+                Some(patience) => call.deadline(patience),
+                None => call.without_deadline(),
+            };
             let pending = call.send_when_there_is_room().await;
             let span = RequestSpan::current().zip(pending.number());
             let _parent = span.map(|(span, number)| span.adopt(seat.session.id(), number));
@@ -333,8 +350,8 @@ async fn perform_read(
         }
     };
     let read = if options.stale { read.stale() } else { read };
-    let deadline = options.wait.map_or(options.deadline, |wait| wait.min(options.deadline));
-    let result = read.deadline(deadline).await;
+    // A read blocks for nothing that could take for ever.
+    let result = read.deadline(options.patience().unwrap_or(DEADLINE)).await;
     target.answer(&result.map_err(|failure| target.problem(failure))?)
 }
 

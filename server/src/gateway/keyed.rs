@@ -3,8 +3,9 @@
 //! The key names a session of the cluster with one request in it; the request's number is a
 //! fingerprint of what is asked for. So the cluster's own rules keep a key from running twice, give
 //! a retry the running call or the stored reply, and refuse another call under the same key.
-//! Invariants: a call with a key is not given up when its client hangs up: it runs to its deadline,
-//! or until a request withdraws it; its outcome is kept for [`KEPT`] after the last request that waited
+//! Invariants: a call with a key is not given up when its client hangs up: it runs to its deadline, to
+//! the end of the session on whose behalf it is made, or until a request withdraws it; one without a
+//! deadline has such a session; its outcome is kept for [`KEPT`] after the last request that waited
 //! for it.
 
 use std::{
@@ -63,7 +64,11 @@ pub(super) struct Keyed {
     pub(super) target: Target,
     pub(super) arguments: Vec<u8>,
     pub(super) on_behalf: OnBehalf,
-    pub(super) deadline: Duration,
+    /// None: the end of the session on whose behalf it is made is the only one.
+    pub(super) deadline: Option<Duration>,
+    /// For how long the session on whose behalf it is made may be silent: a client that was cut off for
+    /// less comes back for the outcome.
+    pub(super) returns_within: Option<Duration>,
     /// It is to be cancelled, wherever it is under way, and not to be made if it was not yet.
     pub(super) withdrawn: bool,
     /// The span of the request that asks for it, parent of the call if it is the first that does.
@@ -150,7 +155,10 @@ async fn run(
     keyed: Keyed,
     withdrawal: &Notify,
 ) -> Outcome {
-    let keep = keyed.deadline.saturating_add(KEPT);
+    // While it runs the gateway that has it keeps it. What it ends with must outlast a client that is cut
+    // off and comes back, or the client would make the call anew and have what it asked for twice.
+    let silence = keyed.deadline.max(keyed.returns_within).unwrap_or_default();
+    let keep = silence.saturating_add(KEPT);
     let session = match gateway.client.keyed(nonce, fingerprint, keep).await {
         Ok(session) => session,
         Err(error) => return Outcome { session: None, result: Err(KeyedFailure::Open(error)) },
@@ -164,7 +172,11 @@ async fn run(
     } else {
         session.call(class, object, name, signature, arguments, on_behalf)
     };
-    let mut call = call.deadline(deadline).send();
+    let call = match deadline {
+        Some(deadline) => call.deadline(deadline),
+        None => call.without_deadline(),
+    };
+    let mut call = call.send();
     let _parent = span.zip(call.number()).map(|(span, number)| span.adopt(kept_by, number));
     let ended = tokio::select! {
         ended = &mut call => ended,

@@ -80,7 +80,10 @@ impl Document {
         let mut parameters = vec![
             object_parameter(),
             header("Gesmas-Session", "The session on whose behalf the call is made"),
-            header("Gesmas-Deadline", "How long the call may take, such as 30s"),
+            header(
+                "Gesmas-Deadline",
+                "How long the call may take, such as 30s; none for as long as its session lives",
+            ),
             header("Prefer", "wait=N: answer after N seconds"),
         ];
         parameters.push(match method.kind {

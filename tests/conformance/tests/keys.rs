@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use gesmas_client::InvocationFilter;
 use gesmas_cluster_tests::{Cluster, wait};
 use gesmas_conformance::{Answer, post};
 use serde_json::{Value, json};
@@ -113,4 +114,42 @@ async fn an_outcome_is_kept_until_it_is_forgotten() {
         json!({ "result": "2" }),
         "a key whose outcome is forgotten is a fresh one"
     );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_without_a_deadline_ends_with_its_session() {
+    let cluster = Cluster::start().await;
+    let [first, second, _] = [0, 1, 2].map(|index| cluster.http_address(index));
+    let client = cluster.client().await;
+    let other = client.session().open().await.expect("a session is opened");
+    let queue = gesmas_queue::QueueStub::new(other.clone(), "jobs");
+    queue.create(4).await.expect("the queue is created");
+    let opened = post(first, "/v1/sessions", &[], &json!({})).await;
+    let session = opened.body["session"].as_str().expect("a session has a number").to_owned();
+
+    // Nothing would end it.
+    let nobody = [("idempotency-key", "nobody"), ("gesmas-deadline", "none")];
+    let refused = call(first, "Queue/jobs/consume", &nobody, json!({})).await;
+    assert_eq!((refused.status, refused.code()), (400, "header"), "{refused:?}");
+
+    let headers =
+        [("idempotency-key", "waits"), ("gesmas-deadline", "none"), ("gesmas-session", &*session)];
+    let waits = call(first, "Queue/jobs/consume", &headers, json!({}));
+    let ended = async {
+        wait::until("that the call is blocked and has no deadline", || async {
+            let filter = InvocationFilter::default();
+            let blocked = client.list_invocations(filter, 0, 10).await.expect("a list");
+            let deadlines: Vec<_> = blocked.items.iter().map(|call| call.deadline).collect();
+            deadlines == [None]
+        })
+        .await;
+        let ended = other.kill_session(session.parse().expect("a number")).await;
+        ended.expect("it is ended");
+    };
+    let (waited, ()) = tokio::join!(waits, ended);
+    // A retry, wherever, is told the same.
+    let again = call(second, "Queue/jobs/consume", &headers, json!({})).await;
+    for answer in [waited, again] {
+        assert_eq!((answer.status, answer.code()), (409, "cancelled"), "{answer:?}");
+    }
 }
