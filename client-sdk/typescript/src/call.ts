@@ -1,23 +1,39 @@
-// One call: a read, an update under a key, or an update without one.
+// Calls: reads, updates under a key, updates without one.
 //
 // Invariants: an update without a key is never sent again once a server may have got it; when the
 // deadline of one with a key has passed without word, it is withdrawn, which also tells what became of it; a
-// call whose caller gives it up is withdrawn; the outcome of a call is forgotten only when no attempt at
-// it can still be under way somewhere.
+// call whose caller gives it up is withdrawn, and its fate says what became of it; a wait without a limit has none;
+// the outcome of a call is forgotten only when no attempt at it can still be under way somewhere.
+// Not here: what is done with a result that nobody took (`grants.ts`).
 
+import { now } from "./clock.js";
 import { GRACE, LATE, SLICE, pathOf, problemOf, split, type Core, type Trace } from "./core.js";
-import { Closed, DeadlineExceeded, GesmasError, SessionOver, StillRunning, Unknown, Unreachable } from "./errors.js";
+import {
+  Cancelled,
+  ClassError,
+  Closed,
+  DeadlineExceeded,
+  GesmasError,
+  SessionOver,
+  StillRunning,
+  Unknown,
+  Unreachable,
+} from "./errors.js";
 import type { Arguments, Method } from "./interface.js";
-import { Disconnected, now, pause, type Answer, type Request } from "./transport.js";
+import type { SessionCore } from "./session.js";
+import { Disconnected, pause, type Answer, type Request } from "./transport.js";
 import { milliseconds, type Span } from "./values.js";
 
-/** The deadline of calls that have none; outcomes are kept a little longer, and a day at most. */
+/** The longest deadline that the cluster is told. A call of a session has none instead of a longer one, since the
+ * end of its session ends it. */
 const LONGEST = 12 * 3_600_000;
+/** A call of nobody and without a limit must not outlive its client by more: it is made again after that time. */
+const ROUND = 600_000;
 const PAUSE = 20;
 
 /** How calls are made. */
 export interface CallOptions {
-  /** How long a call may take, "30s" if not said; null for as long as there may be. */
+  /** How long a call may take, "30s" if not said; null for as long as it takes. */
   timeout?: Span | null;
   /** False: updates go without a key, at most once instead of exactly once, and are cancelled by hanging up. */
   idempotent?: boolean;
@@ -31,43 +47,125 @@ export interface CallOptions {
   signal?: AbortSignal;
 }
 
+/** What became of a call, also of one whose caller had given it up.
+ *
+ * `withdrawn`: it did nothing, or it was blocked, and what it had done before it blocked stands. `unknown`: nobody
+ * has said it in time; it may have any end, or run on to its deadline or the end of its session. */
+export type Fate<T = unknown> =
+  | { readonly ending: "returned"; readonly result: T }
+  | { readonly ending: "failed"; readonly error: unknown }
+  | { readonly ending: "withdrawn" }
+  | { readonly ending: "unknown" };
+
+/** The promise of a call's result, and of what became of it, which is never rejected. */
+export type Called<T> = Promise<T> & { readonly fate: Promise<Fate<T>> };
+
+/** What a caller is given for the result of a call, and how that is undone if nobody takes it. */
+export interface Given {
+  accept(result: unknown, key: string): unknown;
+  undo(result: unknown, key: string): Promise<void>;
+}
+
+/** What only this library does with calls. */
+export interface How {
+  given?: Given;
+  /** A random key that the caller has chosen. */
+  key?: string;
+  /** False: never withdrawn, since its caller makes it again under the same key. */
+  settles?: boolean;
+  /** True: arguments that the method has no parameter for are left out. */
+  fits?: boolean;
+}
+
 /** Calls a method. */
-export async function call(
+export function call(
   core: Core,
   target: string,
   name: string,
   given: Arguments,
   options: CallOptions,
-  session: string | undefined,
+  session: SessionCore | undefined,
+  how: How = {},
+): { result: Promise<unknown>; fate: Promise<Fate> } {
+  let tell: (fate: Promise<Fate>) => void = () => {};
+  const givenUp = new Promise<Fate>((resolve) => (tell = resolve));
+  const result = rounds(core, target, name, given, options, session, { ...how, tell });
+  const fate = result.then(
+    (value): Fate => ({ ending: "returned", result: value }),
+    (error: unknown): Fate | Promise<Fate> => (isOpen(error) ? givenUp : fateOf(error)),
+  );
+  return { result, fate };
+}
+
+/** Whether an error leaves open what became of its call. */
+function isOpen(error: unknown): boolean {
+  return !(error instanceof GesmasError) || error instanceof Closed;
+}
+
+function fateOf(error: unknown): Fate {
+  if (error instanceof Unknown || error instanceof StillRunning) return { ending: "unknown" };
+  if (error instanceof GesmasError && isLate(error)) return { ending: "withdrawn" };
+  return { ending: "failed", error };
+}
+
+/** Whether a call did nothing, or cleaned up, for want of time. */
+export function isLate(error: GesmasError): boolean {
+  if (error instanceof ClassError) return error.variant === "Cancelled";
+  return error instanceof DeadlineExceeded || error instanceof Cancelled || error instanceof Unreachable;
+}
+
+async function rounds(
+  core: Core,
+  target: string,
+  name: string,
+  given: Arguments,
+  options: CallOptions,
+  session: SessionCore | undefined,
+  how: How & { tell: (fate: Promise<Fate>) => void },
 ): Promise<unknown> {
   const [className] = split(target);
-  const timeout = timeoutOf(options);
-  const until = now() + timeout;
-  options.signal?.throwIfAborted();
-  const method = (await core.interface(className, timeout)).method(name);
-  const made = new Call(core, method, target, until, options, session, method.body(given));
-  try {
-    if (method.reads) return await made.read();
-    if (options.idempotent === false && options.key === undefined) return await made.once();
-    return await core.attend(made.keyed(options.key ?? crypto.randomUUID()));
-  } catch (error) {
-    if (error instanceof GesmasError && ["class-mismatch", "method-unknown", "argument"].includes(error.code)) {
-      // The class may have been replaced since its interface was asked for.
-      core.forgetInterface(className);
+  const until = now() + timeoutOf(options);
+  for (;;) {
+    const end = endOfRound(until, options, session);
+    let made: Call | undefined;
+    try {
+      options.signal?.throwIfAborted();
+      const method = (await core.interface(className, end - now())).method(name);
+      const body = method.body(how.fits === true ? method.fitting(given) : given);
+      made = new Call(core, method, target, end, options, session, body, how);
+      if (method.reads) return await made.read();
+      if (options.idempotent === false && options.key === undefined) return await made.once();
+      return await core.attend(made.keyed(options.key ?? how.key ?? crypto.randomUUID()));
+    } catch (error) {
+      if (made?.wasMade !== true) how.tell(Promise.resolve({ ending: "withdrawn" }));
+      const isKnown = error instanceof GesmasError;
+      if (isKnown && ["class-mismatch", "method-unknown", "argument"].includes(error.code)) {
+        // The class may have been replaced since its interface was asked for.
+        core.forgetInterface(className);
+      }
+      const isAgain = end < until && now() >= end && options.key === undefined;
+      if (!(isAgain && isKnown && isLate(error))) throw error;
     }
-    throw error;
   }
 }
 
 /** How long a call may take, milliseconds. */
 export function timeoutOf(options: CallOptions): number {
   const timeout = options.timeout === undefined ? "30s" : options.timeout;
-  return timeout === null ? LONGEST : Math.min(milliseconds(timeout), LONGEST);
+  return timeout === null ? Infinity : milliseconds(timeout);
+}
+
+function endOfRound(until: number, options: CallOptions, session: SessionCore | undefined): number {
+  const isKeyed = options.idempotent !== false || options.key !== undefined;
+  if (session !== undefined || !isKeyed) return until;
+  return Math.min(until, now() + (until === Infinity && options.key === undefined ? ROUND : LONGEST));
 }
 
 class Call {
   private readonly path: string;
   private readonly what: string;
+  /** Whether the server may have got it. */
+  wasMade = false;
 
   constructor(
     private readonly core: Core,
@@ -75,8 +173,9 @@ class Call {
     target: string,
     private readonly until: number,
     private readonly options: CallOptions,
-    private readonly session: string | undefined,
+    private readonly session: SessionCore | undefined,
     private readonly body: string,
+    private readonly how: How & { tell: (fate: Promise<Fate>) => void },
   ) {
     this.path = `${pathOf(target)}/${encodeURIComponent(method.name)}`;
     this.what = `${method.name} of ${target}`;
@@ -95,6 +194,8 @@ class Call {
 
   /** Without a key: at most once, and cancelled by hanging up. */
   async once(): Promise<unknown> {
+    this.wasMade = true;
+    this.how.tell(Promise.resolve({ ending: "unknown" }));
     const signals = [this.core.closed];
     if (this.options.signal !== undefined) signals.push(this.options.signal);
     for (;;) {
@@ -128,14 +229,19 @@ class Call {
     try {
       return await this.attempt(key, trace);
     } catch (error) {
-      const givenUp = this.options.signal?.aborted === true && error === this.options.signal.reason;
-      if ((givenUp || error instanceof Closed) && trace.sent) {
+      this.wasMade = trace.sent;
+      if (error instanceof StillRunning || this.how.settles === false || !trace.sent) throw error;
+      if (isOpen(error)) {
         // A key would let the call run on without its caller, who does not wait for this.
-        const withdrawn = this.core.attend(this.withdraw(key, now() + GRACE));
-        withdrawn.catch(() => "it ends by its deadline then");
-        if (!givenUp) await withdrawn.catch(() => "as above");
+        const fate = this.core.attend(this.giveUp(key));
+        this.how.tell(fate);
+        if (error instanceof Closed) await fate;
       }
-      if (error instanceof SessionOver && trace.sent) {
+      if (error instanceof Unknown && this.how.given !== undefined) {
+        // Its caller does not wait longer; what it may still be granted is nobody's.
+        void this.core.attend(this.giveUp(key));
+      }
+      if (error instanceof SessionOver) {
         throw new Unknown("unknown", `the session ended while ${this.what} was under way`);
       }
       throw error;
@@ -150,7 +256,7 @@ class Call {
     const request = (start: number): Request => {
       const slice = ends === undefined ? SLICE : Math.min(SLICE, Math.max(0, ends - start));
       // A whole number of seconds that is not shorter: answers come sooner if there are any.
-      const seconds = Math.min(Math.ceil(slice / 1000), Math.ceil(this.left(start) / 1000) + 1);
+      const seconds = Math.min(Math.ceil(slice / 1000), Math.ceil(Math.min(this.left(start), LONGEST) / 1000) + 1);
       const headers: Record<string, string> = { "idempotency-key": key, prefer: `wait=${seconds}` };
       if (forget !== "") headers["gesmas-forget"] = forget;
       return this.request(this.left(start), headers);
@@ -158,22 +264,28 @@ class Call {
     let answer: Answer;
     try {
       const againIf = ({ status }: Answer): boolean => status === 202 && !isOver();
-      answer = await this.core.attempts(request, this.until, { grace: LATE, trace, signal, againIf });
+      const despiteClosing = this.how.settles === false;
+      answer = await this.core.attempts(request, this.until, { grace: LATE, trace, signal, againIf, despiteClosing });
     } catch (error) {
       if (!(error instanceof Unreachable) || !trace.sent) throw error;
-      return this.settle(key);
+      return this.accepted(await this.settle(key), key);
     }
     if (answer.status === 202) {
       if (ends !== undefined && now() < this.until) throw new StillRunning(key);
-      return this.settle(key);
+      return this.accepted(await this.settle(key), key);
     }
     const outcome = answer.headers.get("gesmas-outcome");
     if (outcome !== null && this.options.key === undefined && !trace.lost) this.core.doneWith(outcome);
-    return this.result(answer);
+    return this.accepted(this.result(answer), key);
+  }
+
+  private accepted(result: unknown, key: string): unknown {
+    return this.how.given === undefined ? result : this.how.given.accept(result, key);
   }
 
   /** The deadline has passed without word: whatever the call does now, it stops, and says what it did. */
   private async settle(key: string): Promise<unknown> {
+    if (this.how.settles === false) throw new Unknown("unknown", `nobody has said what became of ${this.what}`);
     let answer: Answer;
     try {
       answer = await this.withdraw(key, now() + GRACE);
@@ -192,10 +304,35 @@ class Call {
     return this.core.attempts(() => request, until, { attempt: GRACE, despiteClosing: true });
   }
 
+  /** Withdraws the call, and undoes what it gave to nobody. */
+  private async giveUp(key: string): Promise<Fate> {
+    let result: unknown;
+    try {
+      result = this.result(await this.withdrawAtLast(key));
+    } catch (error) {
+      return error instanceof Unreachable ? { ending: "unknown" } : fateOf(error);
+    }
+    await this.how.given?.undo(result, key);
+    return { ending: "returned", result };
+  }
+
+  /** What might hold something is withdrawn however long that takes: the end of its session is the other end
+   * of it. */
+  private async withdrawAtLast(key: string): Promise<Answer> {
+    for (;;) {
+      try {
+        return await this.withdraw(key, now() + GRACE);
+      } catch (error) {
+        const mayHold = this.how.given !== undefined && this.session?.over.aborted === false;
+        if (!(error instanceof Unreachable && mayHold)) throw error;
+      }
+    }
+  }
+
   private request(time: number, more: Record<string, string> = {}): Request {
-    const deadline = `${Math.max(1, Math.round(time))}ms`;
+    const deadline = time > LONGEST ? "none" : `${Math.max(1, Math.round(time))}ms`;
     const headers: Record<string, string> = { "content-type": "application/json", "gesmas-deadline": deadline, ...more };
-    if (this.session !== undefined) headers["gesmas-session"] = this.session;
+    if (this.session !== undefined) headers["gesmas-session"] = this.session.id;
     return { method: "POST", path: this.path, headers, body: this.body };
   }
 

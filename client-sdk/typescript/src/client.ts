@@ -5,15 +5,17 @@
 //
 // Nothing decides here; that is done in `core.ts`, `call.ts` and `session.ts`.
 
-import { call, timeoutOf, type CallOptions } from "./call.js";
+import { call, timeoutOf, type CallOptions, type Called } from "./call.js";
 import { Core, pathOf, split } from "./core.js";
 import { Events } from "./events.js";
 import type { Arguments } from "./interface.js";
 import { SessionCore, type SessionState } from "./session.js";
-import { Lock } from "./standard.js";
+import { Election, Lock, Membership, RwLock, Semaphore } from "./standard.js";
 import { milliseconds, type Span } from "./values.js";
 
 const LOADING = 120_000;
+/** Even a client whose calls have no limit wants to know that a list cannot be had. */
+const TIME_LONGEST = 12 * 3_600_000;
 
 /** What calls can be made through: a client or a session. */
 export class Caller {
@@ -23,20 +25,32 @@ export class Caller {
     protected readonly defaults: CallOptions,
   ) {}
 
-  /** Calls a method of an object: `call("Queue/jobs", "produce", { item: "resize cat.png" })`. */
-  async call<T = unknown>(target: string, method: string, given: Arguments = {}, options: CallOptions = {}): Promise<T> {
+  /** Calls a method of an object: `call("Queue/jobs", "produce", { item: "resize cat.png" })`. The promise also
+   * has `fate`: what became of the call, whatever became of its caller. */
+  call<T = unknown>(target: string, method: string, given: Arguments = {}, options: CallOptions = {}): Called<T> {
     const all = { ...this.defaults, ...options };
-    return (await call(this.core, target, method, given, all, this.behalf?.id)) as T;
+    const { result, fate } = call(this.core, target, method, given, all, this.behalf);
+    return Object.assign(result.then((value) => value as T), { fate }) as Called<T>;
+  }
+
+  /** How long what is no call may take. */
+  protected time(): number {
+    return Math.min(timeoutOf(this.defaults), TIME_LONGEST);
+  }
+
+  /** @internal */
+  get place(): { core: Core; session: SessionCore | undefined } {
+    return { core: this.core, session: this.behalf };
   }
 
   /** Creates an object with the arguments of its class's `init`; again changes nothing. */
   async create(target: string, given: Arguments = {}): Promise<void> {
-    await this.core.create(target, given, timeoutOf(this.defaults));
+    await this.core.create(target, given, this.time());
   }
 
   /** Removes an object, also one that is not there; its callers are told. */
   async remove(target: string): Promise<void> {
-    await this.core.ask("DELETE", pathOf(target), timeoutOf(this.defaults));
+    await this.core.ask("DELETE", pathOf(target), this.time());
   }
 }
 
@@ -91,13 +105,13 @@ export class Client extends Caller {
   async blocked(target: string): Promise<Record<string, unknown>[]> {
     const [className, name] = split(target).map(encodeURIComponent);
     const path = `/v1/invocations?class=${className}&object=${name}`;
-    const answer = await this.core.ask("GET", path, timeoutOf(this.defaults));
+    const answer = await this.core.ask("GET", path, this.time());
     return (JSON.parse(answer.body) as { invocations: Record<string, unknown>[] }).invocations;
   }
 
   /** Cancels a blocked call, as an operator. */
   async cancel(invocation: string): Promise<void> {
-    await this.core.ask("DELETE", `/v1/invocations/${invocation}`, timeoutOf(this.defaults));
+    await this.core.ask("DELETE", `/v1/invocations/${invocation}`, this.time());
   }
 }
 
@@ -161,8 +175,33 @@ export class Session extends Caller {
     return new Lock(this, name);
   }
 
+  /** A handle to `RwLock/name`: many read or one writes. */
+  rwLock(name: string): RwLock {
+    return new RwLock(this, name);
+  }
+
+  /** A handle to `Semaphore/name`. */
+  semaphore(name: string): Semaphore {
+    return new Semaphore(this, name);
+  }
+
+  /** A handle to `Election/name`. */
+  election(name: string): Election {
+    return new Election(this, name);
+  }
+
+  /** A handle to `Membership/name`. */
+  membership(name: string): Membership {
+    return new Membership(this, name);
+  }
+
   /** Ends it: what it owns is given back, its blocked calls are cancelled. */
   async close(): Promise<void> {
     await this.own.close();
+  }
+
+  /** The same, at the end of an `await using`. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
   }
 }

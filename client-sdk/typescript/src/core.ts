@@ -1,14 +1,15 @@
-// Calls and everything else that is asked for, through whichever endpoint answers.
+// Whatever is asked for, through whichever endpoint answers.
 //
 // What may be sent again is sent again until its deadline: reads, whatever is the same when it is done
 // twice, and updates, each under a key of its own. A server is asked for an answer within `SLICE`, and the
 // next request with the same key waits on, so that a replica that has gone silent is noticed.
 // Not here: what a call does (`call.ts`), what is kept alive (`session.ts`) and heard (`events.ts`).
 
+import { now } from "./clock.js";
 import { ArgumentError, Closed, GesmasError, Unreachable, ofProblem, type Problem } from "./errors.js";
 import { Interface, type Arguments, type Method } from "./interface.js";
 import type { Json } from "./types.js";
-import { Disconnected, Endpoint, now, pause, type Answer, type Request } from "./transport.js";
+import { Disconnected, Endpoint, pause, type Answer, type Request } from "./transport.js";
 
 /** After how long a server is asked to answer, so that it is known to live; milliseconds. */
 export const SLICE = 5_000;
@@ -20,6 +21,8 @@ export const GRACE = 5_000;
 export const LATE = 1_000;
 const PAUSE_FIRST = 20;
 const PAUSE_LONGEST = 1_000;
+/** How long closing waits for what is withdrawn and given back. */
+const CLOSING = 6_000;
 /** Outcomes that one call has forgotten, and that wait for that; others expire in the cluster. */
 const FORGET_MAX = 50;
 const FORGET_KEPT = 1_000;
@@ -86,7 +89,9 @@ export class Core {
 
   async close(): Promise<void> {
     this.closing.abort();
-    await Promise.allSettled([...this.underWay]);
+    const done = new AbortController();
+    const all = Promise.allSettled([...this.underWay]).then(() => done.abort());
+    await Promise.race([all, pause(CLOSING, done.signal)]);
   }
 
   /** An outcome that nobody will ask for again; the next call has it forgotten. */

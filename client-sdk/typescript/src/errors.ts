@@ -2,7 +2,7 @@
 //
 // Invariant: the class of an error says what is known of the effect. `Unknown` is thrown whenever a call
 // may have taken effect and its end was not heard; every other error is certain.
-// Not here: what an `AbortSignal` throws, which is its own reason.
+// Not here: what an `AbortSignal` throws, which is its own reason; `fate` says what became of the call.
 
 import { Variant } from "./values.js";
 
@@ -109,6 +109,9 @@ export class Refused extends GesmasError {}
 
 /** The method failed; what it did since it last waited is undone. */
 export class Trapped extends GesmasError {}
+
+/** What a guard stood for was given back, or may have run out. */
+export class NotHeld extends GesmasError {}
 
 /** The client was closed; a call that was under way was withdrawn. */
 export class Closed extends GesmasError {}

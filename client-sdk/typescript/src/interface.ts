@@ -32,6 +32,11 @@ export class Method {
     private readonly error: Type | null,
   ) {}
 
+  /** Those of the arguments that it has parameters for. */
+  fitting(given: Arguments): Arguments {
+    return Object.fromEntries(Object.entries(given).filter(([name]) => this.parameters.has(name)));
+  }
+
   /** The arguments as the body of a request. Those that are undefined are left out. */
   body(given: Arguments): string {
     const members: Record<string, Json> = {};

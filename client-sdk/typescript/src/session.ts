@@ -1,13 +1,16 @@
 // Sessions: kept alive from aside, through any endpoint.
 //
-// A keep-alive leaves every third of the timeout. The session is held for safe from the *sending* of the
-// last one that was answered, never from the answer, so that the client doubts before the cluster expires it.
+// A keep-alive leaves every third of the timeout. The session is held for safe from the *first sending* of the
+// last message that was answered, never from the answer, so that the client doubts before the cluster expires
+// it. An opening is one message, however often it is sent: the cluster counts from the first that it got. Each
+// keep-alive is a message of its own, and the cluster hears it anew.
 // Invariants: `isLost` looks at the clock and not at what a timer has noted, so a program that stood still
 // sees at once that it may have lost the session; a session that is over stays so.
 
+import { now, safeUntil } from "./clock.js";
 import { checked, type Core } from "./core.js";
 import { Closed, GesmasError, SessionOver } from "./errors.js";
-import { now, pause, type Request } from "./transport.js";
+import { LOOK, pauseUntil, type Answer, type Request } from "./transport.js";
 import { milliseconds, parseDuration, type Span } from "./values.js";
 
 /** A replica confirms a keep-alive within five seconds or says that it cannot. */
@@ -25,6 +28,7 @@ export class SessionCore {
   private doubted = new AbortController();
   private doubt: ReturnType<typeof setTimeout> | undefined;
   private owners = 0n;
+  private readonly shares = new Map<string, number>();
   /** All events up to this one were consumed. */
   acknowledged = 0n;
 
@@ -34,7 +38,7 @@ export class SessionCore {
     readonly timeout: number,
     openedAt: number,
   ) {
-    this.safeUntil = openedAt + timeout;
+    this.safeUntil = safeUntil(openedAt, timeout);
     this.watch();
     core.closed.addEventListener("abort", () => this.end(), { signal: this.over });
     void this.keep();
@@ -43,14 +47,15 @@ export class SessionCore {
   static async open(core: Core, timeout: Span, patience: number): Promise<SessionCore> {
     const headers = { "content-type": "application/json", "idempotency-key": crypto.randomUUID() };
     const body = JSON.stringify({ timeout: `${Math.round(milliseconds(timeout))}ms` });
-    let sentAt = now();
-    const request = (start: number): Request => {
-      sentAt = start;
-      return { method: "POST", path: "/v1/sessions", headers, body };
-    };
-    const answer = checked(await core.attempts(request, now() + patience));
-    const opened = JSON.parse(answer.body) as { session: string; timeout: string };
-    return new SessionCore(core, opened.session, parseDuration(opened.timeout).milliseconds, sentAt);
+    const sentAt = now();
+    const request: Request = { method: "POST", path: "/v1/sessions", headers, body };
+    try {
+      const { session, timeout: granted } = openedBy(await core.attempts(() => request, sentAt + patience));
+      return new SessionCore(core, session, parseDuration(granted).milliseconds, sentAt);
+    } catch (error) {
+      if (error instanceof Closed) await core.attend(closeUnclaimed(core, request));
+      throw error;
+    }
   }
 
   get state(): SessionState {
@@ -74,6 +79,19 @@ export class SessionCore {
     return this.owners;
   }
 
+  /** One guard more stands for something that the session has once, however often it asks. */
+  share(what: string): void {
+    this.shares.set(what, (this.shares.get(what) ?? 0) + 1);
+  }
+
+  /** One guard less; tells whether it was the last. */
+  unshare(what: string): boolean {
+    const left = (this.shares.get(what) ?? 1) - 1;
+    if (left > 0) this.shares.set(what, left);
+    else this.shares.delete(what);
+    return left <= 0;
+  }
+
   acknowledge(number: bigint): void {
     if (number > this.acknowledged) this.acknowledged = number;
   }
@@ -95,7 +113,7 @@ export class SessionCore {
       if (error instanceof SessionOver) this.end();
       throw error;
     }
-    this.safeUntil = Math.max(this.safeUntil, sentAt + this.timeout);
+    this.safeUntil = Math.max(this.safeUntil, safeUntil(sentAt, this.timeout));
     if (acknowledged > this.announced) this.announced = acknowledged;
     this.watch();
   }
@@ -110,8 +128,8 @@ export class SessionCore {
   /** Ends it in the cluster; without an answer it expires by itself. */
   async close(): Promise<void> {
     this.end();
-    const closing = this.core.ask("DELETE", this.path, CLOSING, undefined, { attempt: CLOSING });
-    await closing.catch((error: unknown) => {
+    const closing = this.core.ask("DELETE", this.path, CLOSING, undefined, { attempt: CLOSING, despiteClosing: true });
+    await this.core.attend(closing).catch((error: unknown) => {
       if (!(error instanceof GesmasError)) throw error;
     });
   }
@@ -122,7 +140,7 @@ export class SessionCore {
 
   private async keep(): Promise<void> {
     for (;;) {
-      await pause(this.timeout / 3, this.over);
+      await pauseUntil(now() + this.timeout / 3, this.over);
       if (this.over.aborted) return;
       try {
         await this.keepAlive();
@@ -138,11 +156,32 @@ export class SessionCore {
     clearTimeout(this.doubt);
     if (this.over.aborted) return;
     if (this.doubted.signal.aborted) this.doubted = new AbortController();
-    this.doubt = setTimeout(() => this.weigh(), Math.max(0, this.safeUntil - now()));
+    this.doubt = setTimeout(() => this.weigh(), Math.min(LOOK, Math.max(0, this.safeUntil - now())));
   }
 
   private weigh(): void {
     if (this.state !== "open") this.doubted.abort();
     else if (!this.doubted.signal.aborted) this.watch();
+  }
+}
+
+interface Opened {
+  session: string;
+  timeout: string;
+}
+
+function openedBy(answer: Answer): Opened {
+  return JSON.parse(checked(answer).body) as Opened;
+}
+
+/** Closes a session whose client was closed while it was opened: the same opening tells which it is. Without an
+ * answer it expires. */
+async function closeUnclaimed(core: Core, opening: Request): Promise<void> {
+  const patience = { attempt: CLOSING, despiteClosing: true };
+  try {
+    const { session } = openedBy(await core.attempts(() => opening, now() + CLOSING, patience));
+    await core.ask("DELETE", `/v1/sessions/${session}`, CLOSING, undefined, patience);
+  } catch (error) {
+    if (!(error instanceof GesmasError)) throw error;
   }
 }

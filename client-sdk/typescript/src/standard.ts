@@ -1,11 +1,14 @@
 // The standard classes that one would otherwise wrap by hand: thin, typed, in the words of the classes.
 //
-// Each is a handle to an object by its name; the object needs no handle to exist. Whatever holds something
-// needs a session. What is not here is called by its name: `session.call("Latch/ready", "count_down")`.
+// Each is a handle to an object by its name; the object needs no handle to exist. What a handle takes belongs to
+// a guard (`guards.ts`). What is not here is called by its name: `session.call("Latch/ready", "count_down")`.
 
-import type { CallOptions } from "./call.js";
+import { call, type CallOptions } from "./call.js";
 import type { Caller, Session } from "./client.js";
-import { ClassError, SessionOver } from "./errors.js";
+import { now } from "./clock.js";
+import { ClassError } from "./errors.js";
+import { acquire, type Grant, type Way } from "./grants.js";
+import { Held, Leased, type Guard } from "./guards.js";
 import type { Arguments } from "./interface.js";
 import { Duration, milliseconds, type Span, type Time } from "./values.js";
 
@@ -25,7 +28,7 @@ abstract class Handle {
   readonly target: string;
 
   constructor(
-    private readonly caller: Caller,
+    protected readonly caller: Caller,
     className: string,
     readonly name: string,
   ) {
@@ -115,29 +118,39 @@ export class Barrier extends Handle {
   }
 }
 
-/** Something that a session holds under a fencing token.
- *
- * Whoever works under it watches `lost`, stops when it aborts, and hands `token` to whatever it works on, which
- * refuses smaller tokens than it has seen. */
-export class Held {
-  /** Aborted when it is, or may be, lost. */
-  readonly lost: AbortSignal;
+type Means = Omit<Way<bigint>, "target">;
 
-  /** @internal */
+/** A handle to something that a session can hold. What it takes belongs to a guard from then on; a call that is
+ * given up while it takes leaves nothing behind. */
+abstract class Holding extends Handle {
   constructor(
-    readonly session: Session,
-    readonly token: bigint,
+    protected readonly session: Session,
+    className: string,
+    name: string,
   ) {
-    this.lost = session.lost;
+    super(session, className, name);
   }
 
-  /** Whether it is, or may be, lost: by the clock, now. */
-  get isLost(): boolean {
-    return this.session.isLost;
+  /** The same as `held.release()`. */
+  release(held: Guard): Promise<void> {
+    return held.release();
+  }
+
+  protected take(way: Means, waiting: Waiting): Promise<Held | null> {
+    const { core, session } = this.session.place;
+    const timeout = waiting.timeout === undefined ? undefined : milliseconds(waiting.timeout);
+    const all = { ...way, target: this.target };
+    const guard = (token: bigint, grant: Grant): Held => new Held(this.session, grant, token);
+    return acquire(core, session, all, { timeout, signal: waiting.signal }, guard);
   }
 }
 
-/** Who holds a lock. */
+/** A wait that has a limit, and so may end with nothing. */
+export type Limited = Waiting & { timeout: Span };
+/** A wait that has none. */
+export type Unlimited = { signal?: AbortSignal };
+
+/** The session and owner that hold a lock. */
 export interface Holder {
   readonly token: bigint;
   readonly session: bigint;
@@ -147,62 +160,83 @@ export interface Holder {
 }
 
 /** `Lock`: one holder, fair, fenced. Each handle is an owner of its own, and one that has the lock gets it
- * again. */
-export class Lock extends Handle {
+ * again, as often as it is given back. */
+export class Lock extends Holding {
   private readonly owner: bigint;
 
-  constructor(
-    private readonly session: Session,
-    name: string,
-  ) {
+  constructor(session: Session, name: string) {
     super(session, "Lock", name);
     this.owner = session.newOwner();
   }
 
   /** Takes the lock; with a timeout, nothing if it was not free in time. */
-  acquire(waiting: Waiting & { timeout: Span }): Promise<Held | null>;
-  acquire(waiting?: { signal?: AbortSignal }): Promise<Held>;
-  async acquire(waiting: Waiting = {}): Promise<Held | null> {
-    const token = await this.await<bigint | null>("lock", "lock_for", { owner: this.owner }, waiting);
-    return token === null ? null : new Held(this.session, token);
+  acquire(waiting: Limited): Promise<Held | null>;
+  acquire(waiting?: Unlimited): Promise<Held>;
+  acquire(waiting: Waiting = {}): Promise<Held | null> {
+    const { owner } = this;
+    const way: Means = {
+      endless: ["lock", { owner }],
+      timed: (time: number) => ["lock_for", { owner, duration: Duration.ofMilliseconds(time) }],
+      atOnce: ["try_lock", { owner }],
+      back: (token: bigint) => ["unlock", { token }],
+    };
+    return this.take(way, waiting);
   }
 
   /** Takes the lock if it is free. */
-  async tryAcquire(): Promise<Held | null> {
-    const token = await this.invoke<bigint | null>("try_lock", { owner: this.owner });
-    return token === null ? null : new Held(this.session, token);
-  }
-
-  /** Gives the lock back; `ClassError` with `NotHeld` if it is not held any more. */
-  release(held: Held): Promise<void> {
-    return this.invoke("unlock", { token: held.token });
+  tryAcquire(): Promise<Held | null> {
+    return this.acquire({ timeout: 0 });
   }
 
   /** Does something while the lock is held. */
-  async with<T>(work: (held: Held) => Promise<T>, options: { signal?: AbortSignal } = {}): Promise<T> {
+  async with<T>(work: (held: Held) => Promise<T>, options: Unlimited = {}): Promise<T> {
     const held = await this.acquire(options);
-    let result: T;
-    try {
-      result = await work(held);
-    } catch (error) {
-      // What went wrong is not hidden by a lock that is lost: a session that is over has given it back.
-      await this.release(held).catch((failure: unknown) => {
-        if (!(failure instanceof ClassError || failure instanceof SessionOver)) throw failure;
-      });
-      throw error;
-    }
-    await this.release(held);
-    return result;
+    return held.within(work);
   }
 
-  /** Who holds it. */
+  /** The session and owner that hold it. */
   holder(): Promise<Holder | null> {
     return this.invoke("holder");
   }
 }
 
+/** `RwLock`: many readers or one writer, fair, fenced. */
+export class RwLock extends Holding {
+  private readonly owner: bigint;
+
+  constructor(session: Session, name: string) {
+    super(session, "RwLock", name);
+    this.owner = session.newOwner();
+  }
+
+  /** Takes it for reading; with a timeout, nothing if that was not possible in time. */
+  read(waiting: Limited): Promise<Held | null>;
+  read(waiting?: Unlimited): Promise<Held>;
+  read(waiting: Waiting = {}): Promise<Held | null> {
+    return this.takeBy("read_lock", waiting);
+  }
+
+  /** Takes it for writing; with a timeout, nothing if that was not possible in time. */
+  write(waiting: Limited): Promise<Held | null>;
+  write(waiting?: Unlimited): Promise<Held>;
+  write(waiting: Waiting = {}): Promise<Held | null> {
+    return this.takeBy("write_lock", waiting);
+  }
+
+  private takeBy(method: string, waiting: Waiting): Promise<Held | null> {
+    const { owner } = this;
+    const way: Means = {
+      endless: [method, { owner }],
+      timed: (time: number) => [`${method}_for`, { owner, duration: Duration.ofMilliseconds(time) }],
+      atOnce: [`try_${method}`, { owner }],
+      back: (token: bigint) => ["unlock", { token }],
+    };
+    return this.take(way, waiting);
+  }
+}
+
 /** `Semaphore`: permits that the session holds, fair. */
-export class Semaphore extends Handle {
+export class Semaphore extends Holding {
   constructor(session: Session, name: string) {
     super(session, "Semaphore", name);
   }
@@ -211,16 +245,17 @@ export class Semaphore extends Handle {
     return this.make({ permits });
   }
 
-  /** Takes permits and returns the grant that gives them back; with a timeout, nothing if they were not free
-   * in time. */
-  acquire(permits: number, waiting: Waiting & { timeout: Span }): Promise<bigint | null>;
-  acquire(permits?: number, waiting?: { signal?: AbortSignal }): Promise<bigint>;
-  acquire(permits = 1, waiting: Waiting = {}): Promise<bigint | null> {
-    return this.await("acquire", "acquire_for", { permits }, waiting);
-  }
-
-  release(grant: bigint): Promise<void> {
-    return this.invoke("release", { grant });
+  /** Takes permits, whose guard gives all of them back; with a timeout, nothing if they were not free in time. */
+  acquire(permits: number, waiting: Limited): Promise<Held | null>;
+  acquire(permits?: number, waiting?: Unlimited): Promise<Held>;
+  acquire(permits = 1, waiting: Waiting = {}): Promise<Held | null> {
+    const way: Means = {
+      endless: ["acquire", { permits }],
+      timed: (time: number) => ["acquire_for", { permits, duration: Duration.ofMilliseconds(time) }],
+      atOnce: ["try_acquire", { permits }],
+      back: (grant: bigint) => ["release", { grant }],
+    };
+    return this.take(way, waiting);
   }
 
   available(): Promise<bigint> {
@@ -229,25 +264,119 @@ export class Semaphore extends Handle {
 }
 
 /** `Election`: one candidate leads at a time, fenced. */
-export class Election extends Handle {
-  constructor(
-    private readonly session: Session,
-    name: string,
-  ) {
+export class Election extends Holding {
+  constructor(session: Session, name: string) {
     super(session, "Election", name);
   }
 
-  /** Blocks until this session leads. */
-  async campaign(candidate: Uint8Array | string, options: { signal?: AbortSignal } = {}): Promise<Held> {
-    const token = await this.invoke<bigint>("campaign", { candidate }, { timeout: null, ...options });
-    return new Held(this.session, token);
+  /** Blocks until this session leads; with a timeout, nothing if it did not in time. The guard resigns. */
+  campaign(candidate: Uint8Array | string, waiting: Limited): Promise<Held | null>;
+  campaign(candidate: Uint8Array | string, waiting?: Unlimited): Promise<Held>;
+  campaign(candidate: Uint8Array | string, waiting: Waiting = {}): Promise<Held | null> {
+    const way: Means = {
+      endless: ["campaign", { candidate }],
+      atOnce: ["try_campaign", { candidate }],
+      back: (token: bigint) => ["resign", { token }],
+      isShared: true,
+    };
+    return this.take(way, waiting);
   }
 
+  /** The same as `held.release()`. */
   resign(held: Held): Promise<void> {
-    return this.invoke("resign", { token: held.token });
+    return held.release();
   }
 
   leader(): Promise<{ token: bigint; candidate: Uint8Array; session: bigint; since: Time } | null> {
     return this.invoke("leader");
+  }
+}
+
+/** Longer than anybody waits, nanoseconds. */
+const ALWAYS = 100n * 365n * 86_400_000_000_000n;
+
+/** `Membership`: who is there, with what each says of itself. */
+export class Membership extends Holding {
+  constructor(session: Session, name: string) {
+    super(session, "Membership", name);
+  }
+
+  /** The session is a member from now on, until its guard is released. While another session has the name:
+   * `ClassError` with `NameTaken`, or with a timeout it waits, and returns nothing if that session was not over in
+   * time; null to wait as long as it takes. */
+  join(name: string, metadata: Uint8Array | string, waiting: Limited): Promise<Held | null>;
+  join(name: string, metadata?: Uint8Array | string, waiting?: { timeout?: null; signal?: AbortSignal }): Promise<Held>;
+  join(
+    name: string,
+    metadata: Uint8Array | string = "",
+    waiting: { timeout?: Span | null; signal?: AbortSignal } = {},
+  ): Promise<Held | null> {
+    const said = { name, metadata };
+    const way: Means = {
+      endless: ["join_for", { ...said, duration: new Duration(ALWAYS) }],
+      timed: (time: number) => ["join_for", { ...said, duration: Duration.ofMilliseconds(time) }],
+      atOnce: ["join", said],
+      back: (token: bigint) => ["leave", { name, token }],
+      isShared: true,
+    };
+    const { timeout = 0, ...rest } = waiting;
+    return this.take(way, timeout === null ? rest : { timeout, ...rest });
+  }
+
+  /** The member says something else of itself; returns the version of the change. */
+  async update(held: Held, name: string, metadata: Uint8Array | string): Promise<bigint> {
+    held.check();
+    return await this.invoke<bigint>("update", { name, token: held.token, metadata });
+  }
+}
+
+/** What a lease is renewed and given back with. */
+type Granted = { token: bigint; key?: bigint };
+
+/** `Lease`: something that one holder has for a time, of a session or of nobody. */
+export class Lease extends Handle {
+  constructor(caller: Caller, name: string) {
+    super(caller, "Lease", name);
+  }
+
+  /** Takes the lease for that long; with a timeout, nothing if it was not free in time. */
+  acquire(holder: Uint8Array | string, duration: Span, waiting: Limited): Promise<Leased | null>;
+  acquire(holder: Uint8Array | string, duration: Span, waiting?: Unlimited): Promise<Leased>;
+  async acquire(holder: Uint8Array | string, duration: Span, waiting: Waiting = {}): Promise<Leased | null> {
+    const time = milliseconds(duration);
+    const said = { holder, duration: Duration.ofMilliseconds(time) };
+    const way: Way<Granted> = {
+      target: this.target,
+      endless: ["acquire", said],
+      timed: (patience: number) => ["acquire_for", { ...said, patience: Duration.ofMilliseconds(patience) }],
+      atOnce: ["try_acquire", said],
+      back: ({ key, token }) => ["release", { key, token }],
+      lasts: time,
+    };
+    const { core, session } = this.caller.place;
+    const until = waiting.timeout === undefined ? undefined : now() + milliseconds(waiting.timeout);
+    const renewal = ({ key, token }: Granted, duration: Duration): Promise<unknown> =>
+      call(core, this.target, "renew", { key, token, duration }, {}, session, { fits: true }).result;
+    const guard = (granted: Granted, grant: Grant): Leased =>
+      new Leased((duration) => renewal(granted, duration), grant, granted.token);
+    for (;;) {
+      const timeout = until === undefined ? undefined : Math.max(0, until - now());
+      const leased = await acquire(core, session, way, { timeout, signal: waiting.signal }, guard);
+      if (leased === null) return null;
+      try {
+        // Only a renewal tells from when it lasts: nobody knows how long the grant was on its way.
+        await leased.renew(duration);
+        waiting.signal?.throwIfAborted();
+        return leased;
+      } catch (error) {
+        void core.attend(leased.undo());
+        // One that has run out on the way is asked for again.
+        if (!(error instanceof ClassError)) throw error;
+      }
+    }
+  }
+
+  holder(): Promise<{ token: bigint; holder: Uint8Array; since: Time; ends: Time } | null> {
+    return this.invoke("holder");
   }
 }

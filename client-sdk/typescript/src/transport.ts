@@ -1,7 +1,9 @@
-// Requests and answers, by `fetch`, and the clock that sessions are judged by.
+// Requests and answers, by `fetch`, and what waits.
 //
 // Invariants: nothing waits without a bound; a failure says whether the server may have got the request.
 // Not here: what is sent again (`core.ts`).
+
+import { now } from "./clock.js";
 
 /** A connection failed. `sent` says whether the server may have got the request. */
 export class Disconnected extends Error {
@@ -31,23 +33,31 @@ export interface Answer {
 /** Failures of connecting, as Node names them; browsers do not tell. */
 const NOT_SENT = ["ECONNREFUSED", "ENOTFOUND", "EHOSTUNREACH", "ENETUNREACH", "UND_ERR_CONNECT_TIMEOUT"];
 
-const started = { steady: performance.now(), wall: Date.now() };
+/** Longer times are counted in parts: a timer takes them for nothing. */
+const TIMER_LONGEST = 2 ** 31 - 1;
+/** Timers stand still while some machines sleep: the clock is looked at this often. */
+export const LOOK = 1_000;
 
-/** Milliseconds since the program started. The steady clock stands still while some machines sleep; so the
- * wall clock counts too when it has gone further. */
-export function now(): number {
-  return Math.max(performance.now() - started.steady, Date.now() - started.wall);
+/** Calls something after some time, however long; the result prevents it. */
+export function after(milliseconds: number, work: () => void): () => void {
+  let timer: ReturnType<typeof setTimeout>;
+  const arm = (left: number): void => {
+    const part = Math.min(Math.max(0, left), TIMER_LONGEST);
+    timer = setTimeout(() => (left > part ? arm(left - part) : work()), part);
+  };
+  arm(milliseconds);
+  return () => clearTimeout(timer);
 }
 
 /** Ends after some time, or when a signal says so. */
 export function pause(milliseconds: number, ...signals: AbortSignal[]): Promise<void> {
   return new Promise((resolve) => {
     const end = (): void => {
-      clearTimeout(timer);
+      stop();
       for (const signal of signals) signal.removeEventListener("abort", end);
       resolve();
     };
-    const timer = setTimeout(end, Math.max(0, milliseconds));
+    const stop = after(milliseconds, end);
     for (const signal of signals) {
       if (signal.aborted) return end();
       signal.addEventListener("abort", end);
@@ -55,17 +65,24 @@ export function pause(milliseconds: number, ...signals: AbortSignal[]): Promise<
   });
 }
 
+/** Ends at a time by the clock, which counts sleep, or when a signal says so. */
+export async function pauseUntil(time: number, ...signals: AbortSignal[]): Promise<void> {
+  while (now() < time && !signals.some((signal) => signal.aborted)) {
+    await pause(Math.min(LOOK, time - now()), ...signals);
+  }
+}
+
 /** Aborts when the time is up or any of these signals is; `done` lets go of all of them. */
 export class Bound {
   private readonly controller = new AbortController();
-  private readonly timer: ReturnType<typeof setTimeout>;
+  private readonly stop: () => void;
   private readonly end = (): void => this.controller.abort();
 
   constructor(
     until: number,
     private readonly signals: readonly AbortSignal[],
   ) {
-    this.timer = setTimeout(this.end, Math.max(1, until - now()));
+    this.stop = after(Math.max(1, until - now()), this.end);
     for (const signal of signals) {
       if (signal.aborted) this.end();
       signal.addEventListener("abort", this.end);
@@ -77,7 +94,7 @@ export class Bound {
   }
 
   done(): void {
-    clearTimeout(this.timer);
+    this.stop();
     for (const signal of this.signals) signal.removeEventListener("abort", this.end);
   }
 }

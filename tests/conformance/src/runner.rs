@@ -88,8 +88,8 @@ pub async fn run_unit_tests() {
     python.env("PYTHONDONTWRITEBYTECODE", "1");
     succeeds(python).await;
     let mut node = Command::new(TYPESCRIPT.program);
-    let compiled = root.join("target/conformance/typescript/runners/values.test.js");
-    node.arg("--test").arg(compiled);
+    let compiled = root.join("target/conformance/typescript/runners");
+    node.arg("--test").args(["values.test.js", "clock.test.js"].map(|test| compiled.join(test)));
     succeeds(node).await;
 }
 

@@ -10,9 +10,10 @@ with gesmas.Client("http://127.0.0.1:7180", "http://127.0.0.1:7181") as client:
 ``gesmas.aio`` has the same for asyncio.
 """
 
+from ._call import Ending, Fate
 from ._events import Event, Gap
 from ._session import SessionState
-from .client import Caller, Client, Events, Session
+from .client import Caller, Client, Events, Session, fate_of
 from .errors import (
     ArgumentError,
     Cancelled,
@@ -21,10 +22,12 @@ from .errors import (
     Closed,
     Conflict,
     DeadlineExceeded,
+    Forked,
     GesmasError,
     KeyReused,
     MethodUnknown,
     NotFound,
+    NotHeld,
     ObjectExists,
     ObjectRemoved,
     ObjectUnknown,
@@ -35,7 +38,20 @@ from .errors import (
     Unknown,
     Unreachable,
 )
-from .standard import Barrier, Counter, Election, Held, Lock, Queue, Semaphore
+from .standard import (
+    Barrier,
+    Counter,
+    Election,
+    Guard,
+    Held,
+    Lease,
+    Leased,
+    Lock,
+    Membership,
+    Queue,
+    RwLock,
+    Semaphore,
+)
 from .values import Duration, Record, Some, Time, Variant
 
 __all__ = [
@@ -52,21 +68,30 @@ __all__ = [
     "DeadlineExceeded",
     "Duration",
     "Election",
+    "Ending",
     "Event",
     "Events",
+    "Fate",
+    "Forked",
     "Gap",
     "GesmasError",
+    "Guard",
     "Held",
+    "Lease",
+    "Leased",
     "KeyReused",
     "Lock",
+    "Membership",
     "MethodUnknown",
     "NotFound",
+    "NotHeld",
     "ObjectExists",
     "ObjectRemoved",
     "ObjectUnknown",
     "Queue",
     "Record",
     "Refused",
+    "RwLock",
     "Semaphore",
     "Session",
     "SessionOver",
@@ -78,4 +103,5 @@ __all__ = [
     "Unknown",
     "Unreachable",
     "Variant",
+    "fate_of",
 ]

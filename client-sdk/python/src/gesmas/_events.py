@@ -11,11 +11,12 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
+from ._clock import now
 from ._core import problem_of
 from ._http import FAILURES, Connection, Endpoint, Request
 from ._session import SessionCore
 from ._types import decode_bytes
-from ._worlds import Disconnected, now
+from ._worlds import Disconnected
 from .errors import SessionOver
 
 _SILENCE = 25.0
@@ -164,11 +165,13 @@ class EventCore:
 
     def reconnect(self) -> None:
         """Breaks the connection, as a network may; whoever waits for an event goes on waiting."""
+        self._session.check_own()
         if self._connection is not None:
             self._connection.close()
 
     def close(self) -> None:
         """Ends the stream; whoever waits for an event gets none."""
         self.closed = True
+        self._session.check_own()
         if self._connection is not None:
             self._connection.close()

@@ -15,7 +15,8 @@ import threading
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-from ._worlds import Disconnected, Stream, World, now
+from ._clock import now
+from ._worlds import Disconnected, Stream, World
 
 _CONNECT = 3.0
 _LINE_MAX = 65_536
@@ -129,6 +130,13 @@ class Endpoint:
         self._idle: list[Connection] = []
         self._open: set[Connection] = set()
         self._guard = threading.Lock()
+        self._closed = False
+
+    def renew(self) -> None:
+        """Leaves all connections to the parent of this process."""
+        for connection in self._open:
+            connection.stream.abandon()
+        self._idle, self._open, self._guard = [], set(), threading.Lock()
 
     async def _connect(self, until: float) -> Connection:
         until = min(until, now() + _CONNECT)
@@ -147,8 +155,10 @@ class Endpoint:
 
     def _give(self, connection: Connection) -> None:
         with self._guard:
-            if connection in self._open:
+            if connection in self._open and not self._closed:
                 self._idle.append(connection)
+                return
+        self._drop(connection)
 
     def _drop(self, connection: Connection) -> None:
         with self._guard:
@@ -174,7 +184,8 @@ class Endpoint:
                 body = await connection.reader.body(head, until)
             except FAILURES as error:
                 self._drop(connection)
-                if kept is not None and not connection.reader.begun and not _is_timeout(error):
+                is_stale = kept is not None and not connection.reader.begun
+                if is_stale and not _is_timeout(error) and not self._closed:
                     # It was closed while it was idle; those behind it most likely too.
                     continue
                 raise Disconnected(f"{self.address}: {error or 'no answer'}", sent=True) from error
@@ -214,6 +225,8 @@ class Endpoint:
     def close(self) -> None:
         """Ends all connections; whoever waits on one is told that it broke."""
         with self._guard:
+            # What is said from now on, to withdraw a call, leaves no connection behind.
+            self._closed = True
             connections = list(self._open)
             self._open.clear()
             self._idle.clear()

@@ -25,6 +25,10 @@ class Method:
     result: Type
     error: Type | None
 
+    def fitting(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Those of the arguments that it has parameters for."""
+        return {name: value for name, value in arguments.items() if name in self.parameters}
+
     def body(self, arguments: Mapping[str, Any]) -> bytes:
         """The arguments as the body of a request."""
         members = {}

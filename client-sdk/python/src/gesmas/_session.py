@@ -1,9 +1,12 @@
 """Sessions: kept alive from aside, through any endpoint.
 
-A keep-alive leaves every third of the timeout. The session is held for safe from the *sending* of the last one
-that was answered, never from the answer, so that the client doubts before the cluster expires it.
+A keep-alive leaves every third of the timeout. The session is held for safe from the *first sending* of the last
+message that was answered, never from the answer, so that the client doubts before the cluster expires it. An
+opening is one message, however often it is sent: the cluster counts from the first that it got. Each keep-alive
+is a message of its own, and the cluster hears it anew.
 Invariants: ``is_lost`` looks at the clock and not at what a timer has noted, so a process that
-stood still sees at once that it may have lost the session; a session that is over stays so.
+stood still sees at once that it may have lost the session; a session that is over stays so; one whose opening or
+closing is cancelled is closed all the same; a process uses no session of the process that it was forked from.
 """
 
 from __future__ import annotations
@@ -11,13 +14,17 @@ from __future__ import annotations
 import enum
 import json
 import secrets
+import threading
+from collections import Counter
 from itertools import count
 
+from ._clock import now, safe_until
 from ._core import Core, checked
+from ._forks import this_life
 from ._http import Request
 from ._types import format_seconds, parse_duration
-from ._worlds import now
-from .errors import Closed, GesmasError, SessionOver, Unreachable
+from ._worlds import Signal, ends
+from .errors import Closed, Forked, GesmasError, SessionOver, Unreachable
 
 _ATTEMPT_LONGEST = 6.0
 """A replica confirms a keep-alive within five seconds or says that it cannot."""
@@ -37,13 +44,16 @@ class SessionCore:
     """See the head of the file."""
 
     def __init__(self, core: Core, id: str, timeout: float, opened_at: float) -> None:
-        self.core, self.id, self.timeout = core, id, timeout
-        self._safe_until = opened_at + timeout
+        self._core, self.id, self.timeout = core, id, timeout
+        self._life = this_life()
+        self._safe_until = safe_until(opened_at, timeout)
         self._acknowledged = 0
         self._announced = 0
-        self.over = core.world.signal()
+        self._over = core.world.signal()
         self._owners = count(1)
-        core.endings.add(self.over)
+        self._shares: Counter[object] = Counter()
+        self._guard = threading.Lock()
+        core.endings.add(self._over)
         core.world.aside(self._keep(), f"gesmas-session-{id}")
 
     @classmethod
@@ -51,16 +61,45 @@ class SessionCore:
         key, sent_at = secrets.token_urlsafe(18), now()
         body = json.dumps({"timeout": format_seconds(timeout)}).encode("ascii")
         headers = {"content-type": "application/json", "idempotency-key": key}
+        request = Request("POST", "/v1/sessions", headers, body)
+        try:
+            response = checked(await core.attempts(lambda _: request, sent_at + patience))
+            opened = json.loads(response.body)
+            granted = parse_duration(opened["timeout"]) / 1_000_000_000
+            return cls(core, opened["session"], granted, sent_at)
+        except Closed:
+            await _close_unclaimed(core, request)
+            raise
+        except GesmasError:
+            # It was refused, or nobody answers; one that was opened all the same expires.
+            raise
+        except BaseException:
+            core.world.last_words(_close_unclaimed(core, request), "gesmas-session-unclaimed")
+            raise
 
-        def request(start: float) -> Request:
-            nonlocal sent_at
-            sent_at = start
-            return Request("POST", "/v1/sessions", headers, body)
+    @property
+    def is_foreign(self) -> bool:
+        """Whether it belongs to the process that this one was forked from."""
+        return self._life is not this_life()
 
-        response = checked(await core.attempts(request, now() + patience))
-        opened = json.loads(response.body)
-        granted = parse_duration(opened["timeout"]) / 1_000_000_000
-        return cls(core, opened["session"], granted, sent_at)
+    def check_own(self) -> None:
+        """Raises ``Forked`` in a child of the process that opened it."""
+        if self.is_foreign:
+            raise Forked(
+                "forked",
+                f"session {self.id} belongs to the process that opened it, and this one was forked from it",
+                advice="open another session in this process",
+            )
+
+    @property
+    def core(self) -> Core:
+        self.check_own()
+        return self._core
+
+    @property
+    def over(self) -> Signal:
+        self.check_own()
+        return self._over
 
     @property
     def state(self) -> SessionState:
@@ -73,7 +112,22 @@ class SessionCore:
         return self.state is not SessionState.OPEN
 
     def new_owner(self) -> int:
+        self.check_own()
         return next(self._owners)
+
+    def share(self, what: object) -> None:
+        """One guard more stands for something that the session has once, however often it asks."""
+        with self._guard:
+            self._shares[what] += 1
+
+    def unshare(self, what: object) -> bool:
+        """One guard less; tells whether it was the last."""
+        with self._guard:
+            self._shares[what] -= 1
+            is_last = self._shares[what] <= 0
+            if is_last:
+                del self._shares[what]
+            return is_last
 
     def acknowledge(self, number: int) -> None:
         """That event and all before were consumed; the next keep-alive says so."""
@@ -90,7 +144,7 @@ class SessionCore:
             end = self._safe_until if until is None else min(until, self._safe_until)
             if until is not None and now() >= until:
                 return False
-            await self.over.wait(max(0.001, end - now()))
+            await ends(self.over, end)
         return True
 
     async def keep_alive(self, patience: float | None = None) -> None:
@@ -112,7 +166,7 @@ class SessionCore:
         except SessionOver:
             self._end()
             raise
-        self._safe_until = max(self._safe_until, sent_at + self.timeout)
+        self._safe_until = max(self._safe_until, safe_until(sent_at, self.timeout))
         self._announced = max(self._announced, acknowledged)
 
     @property
@@ -120,7 +174,7 @@ class SessionCore:
         return f"/v1/sessions/{self.id}"
 
     async def _keep(self) -> None:
-        while not await self.over.wait(self.timeout / 3):
+        while not await ends(self._over, now() + self.timeout / 3):
             try:
                 await self.keep_alive()
             except Unreachable:
@@ -139,6 +193,26 @@ class SessionCore:
         """Ends the session in the cluster; without an answer it expires by itself."""
         self._end()
         try:
-            await self.core.ask("DELETE", self._path, timeout=_CLOSING, patience=_CLOSING)
-        except GesmasError:
-            pass
+            await _close(self.core, self.id)
+        except BaseException:
+            self.core.world.last_words(_close(self.core, self.id), "gesmas-session-closing")
+            raise
+
+
+async def _close(core: Core, id: str) -> None:
+    try:
+        path = f"/v1/sessions/{id}"
+        await core.ask("DELETE", path, timeout=_CLOSING, patience=_CLOSING, may_close=False)
+    except GesmasError:
+        pass
+
+
+async def _close_unclaimed(core: Core, opening: Request) -> None:
+    """Closes a session whose opening was given up: the same opening tells which it is."""
+    try:
+        until = now() + _CLOSING
+        response = await core.attempts(lambda _: opening, until, patience=_CLOSING, may_close=False)
+        await _close(core, json.loads(checked(response).body)["session"])
+    except GesmasError:
+        # It expires then.
+        pass

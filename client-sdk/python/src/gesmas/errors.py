@@ -3,7 +3,7 @@
 Invariant: the class of an error says what is known of the effect. ``Unknown`` is raised whenever a call
 may have taken effect and its end was not heard; every other error is certain.
 Not here: errors of Python's own; a task that is cancelled ends with ``asyncio.CancelledError``, as
-everywhere.
+everywhere. What became of its call is told by ``fate_of``.
 """
 
 from __future__ import annotations
@@ -122,6 +122,14 @@ class Refused(GesmasError):
 
 class Trapped(GesmasError):
     """The method failed; what it did since it last waited is undone."""
+
+
+class Forked(GesmasError):
+    """A session, or something that it holds, belongs to the process that this one was forked from."""
+
+
+class NotHeld(GesmasError):
+    """What a guard stood for was given back."""
 
 
 class Closed(GesmasError):

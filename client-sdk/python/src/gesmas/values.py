@@ -86,6 +86,11 @@ def nanoseconds_of(span: timedelta) -> int:
     return ((span.days * 86_400 + span.seconds) * 1_000_000 + span.microseconds) * 1_000
 
 
+def seconds_of(span: float | timedelta) -> float:
+    """The length of a span, as clocks count it."""
+    return nanoseconds_of(span) / 1_000_000_000 if isinstance(span, timedelta) else float(span)
+
+
 def nanoseconds_since_epoch(time: datetime) -> int:
     """A point of time, exactly. One without a time zone is none."""
     if isinstance(time, Time):

@@ -16,8 +16,8 @@ import gesmas.aio
 
 _THREADS = ThreadPoolExecutor(max_workers=200, thread_name_prefix="case")
 _WRAPPED = (
-    gesmas.Caller, gesmas.Events, gesmas.Held, gesmas.Lock, gesmas.Queue, gesmas.Counter,
-    gesmas.Barrier, gesmas.Semaphore, gesmas.Election,
+    gesmas.Caller, gesmas.Events, gesmas.Guard, gesmas.Lock, gesmas.RwLock, gesmas.Queue, gesmas.Counter,
+    gesmas.Barrier, gesmas.Semaphore, gesmas.Election, gesmas.Membership, gesmas.Lease,
 )  # fmt: skip
 
 
@@ -83,6 +83,11 @@ class Face:
     def handle(self, kind: str, caller: Any, name: str) -> Any:
         """A handle of a standard class."""
         return wrap(getattr(self.module, kind)(unwrap(caller), name))
+
+    async def fate_of(self, error: BaseException) -> gesmas.Fate | None:
+        if self.plain:
+            return await in_thread(gesmas.fate_of, error)
+        return await gesmas.aio.fate_of(error)
 
     async def give_up(self, task: asyncio.Task[Any], client: Any) -> None:
         """Gives up a call: a task is cancelled; a thread cannot be, so its client is closed."""

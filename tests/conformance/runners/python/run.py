@@ -13,6 +13,8 @@ import traceback
 
 import cases_calls  # noqa: F401  (they enter themselves)
 import cases_failures  # noqa: F401
+import cases_forks  # noqa: F401
+import cases_holding  # noqa: F401
 import cases_sessions  # noqa: F401
 import cases_standard  # noqa: F401
 from face import Face

@@ -37,6 +37,10 @@ class Line:
     def say(self, **what: Any) -> None:
         print(json.dumps(what), file=self._output, flush=True)
 
+    def note(self, what: str) -> None:
+        """Something to read when a case fails."""
+        print(what, file=sys.stderr, flush=True)
+
     async def listen(self) -> str:
         return await asyncio.get_running_loop().run_in_executor(None, sys.stdin.readline)
 

@@ -18,6 +18,38 @@ declare module "node:fs" {
   export function rmSync(path: URL): void;
 }
 
+declare module "node:v8" {
+  export function setFlagsFromString(flags: string): void;
+}
+
+declare module "node:vm" {
+  export function runInNewContext(code: string): unknown;
+}
+
+declare module "node:worker_threads" {
+  export class Worker {
+    constructor(code: string, options: { eval: boolean; workerData: object });
+    on(what: "message" | "error", listener: (said: any) => void): void;
+  }
+}
+
+declare module "node:http" {
+  interface Request {
+    readonly url: string;
+    readonly socket: { destroy(): void };
+  }
+  interface Response {
+    writeHead(status: number, headers: object): void;
+    end(body: string): void;
+  }
+  interface Server {
+    listen(port: number, host: string, listening: () => void): void;
+    address(): { port: number };
+    close(): void;
+  }
+  export function createServer(serve: (request: Request, response: Response) => void): Server;
+}
+
 declare module "node:net" {
   interface Server {
     listen(port: number, host: string, listening: () => void): void;

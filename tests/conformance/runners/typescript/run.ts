@@ -5,8 +5,10 @@
 
 import "./calls.js";
 import "./failures.js";
+import "./holding.js";
 import "./sessions.js";
 import "./standard.js";
+import "./workers.js";
 import { Client } from "gesmas";
 import { CASES, Line, PATIENCE, World, soon } from "./support.js";
 

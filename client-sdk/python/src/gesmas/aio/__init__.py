@@ -8,8 +8,21 @@ async with gesmas.aio.Client("http://127.0.0.1:7180") as client:
 ```
 """
 
-from .client import Caller, Client, Events, Session
-from .standard import Barrier, Counter, Election, Held, Lock, Queue, Semaphore
+from .client import Caller, Client, Events, Session, fate_of
+from .standard import (
+    Barrier,
+    Counter,
+    Election,
+    Guard,
+    Held,
+    Lease,
+    Leased,
+    Lock,
+    Membership,
+    Queue,
+    RwLock,
+    Semaphore,
+)
 
 __all__ = [
     "Barrier",
@@ -18,9 +31,15 @@ __all__ = [
     "Counter",
     "Election",
     "Events",
+    "Guard",
     "Held",
+    "Lease",
+    "Leased",
     "Lock",
+    "Membership",
     "Queue",
+    "RwLock",
     "Semaphore",
     "Session",
+    "fate_of",
 ]

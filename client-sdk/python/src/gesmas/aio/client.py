@@ -13,7 +13,8 @@ from collections.abc import AsyncIterator, Generator
 from types import TracebackType
 from typing import Any
 
-from .._core import SAME, Core, Options, Same, path_of, split
+from .._call import SAME, Fate, FateCore, Options, Same, call
+from .._core import Core, path_of, split
 from .._events import Event, EventCore, Gap
 from .._session import SessionCore, SessionState
 from .._worlds import AsyncWorld
@@ -39,7 +40,7 @@ class Caller:
     ) -> Caller:
         """The same, with other options for the calls that are made through it:
 
-        - ``timeout``: seconds that a call may take, 30 if not said, ``None`` for as long as there may be;
+        - ``timeout``: seconds that a call may take, 30 if not said, ``None`` for as long as it takes;
         - ``idempotent``: ``True``, unless updates are to go without a key: at most once instead of exactly
           once, and cancelled by hanging up;
         - ``key``: the key instead of a random one, for a call that may be made again, by anybody;
@@ -52,8 +53,8 @@ class Caller:
 
     async def call(self, target: str, method: str, /, **arguments: Any) -> Any:
         """Calls a method of an object: ``call("Queue/jobs", "produce", item=b"resize cat.png")``."""
-        session = None if self._session_core is None else self._session_core.id
-        return await self._core.call(target, method, arguments, self._options, session)
+        session = self._session_core
+        return await call(self._core, target, method, arguments, self._options, session)
 
     async def create(self, target: str, /, **arguments: Any) -> None:
         """Creates an object with the arguments of its class's ``init``; again changes nothing."""
@@ -166,6 +167,9 @@ class Session(Caller):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        if self._session.is_foreign and error is not None:
+            # A child leaves by an error what its parent is in.
+            return
         await self.close()
 
     @property
@@ -214,11 +218,36 @@ class Session(Caller):
         """A handle to ``Lock/name`` with an owner of its own: handles exclude each other."""
         return Lock(self, name)
 
+    def rw_lock(self, name: str) -> RwLock:
+        """A handle to ``RwLock/name``: many read or one writes."""
+        return RwLock(self, name)
+
+    def semaphore(self, name: str) -> Semaphore:
+        """A handle to ``Semaphore/name``."""
+        return Semaphore(self, name)
+
+    def election(self, name: str) -> Election:
+        """A handle to ``Election/name``."""
+        return Election(self, name)
+
+    def membership(self, name: str) -> Membership:
+        """A handle to ``Membership/name``."""
+        return Membership(self, name)
+
     async def close(self) -> None:
         """Ends it: what it owns is given back, its blocked calls are cancelled."""
+        self._session.check_own()
         for events in self._streams:
             events.close()
         await self._session.close()
+
+
+async def fate_of(error: BaseException) -> Fate | None:
+    """What became of the call that an error was raised by, directly or as its cause, when its caller gave it up:
+    by cancelling its task, by Ctrl-C, by closing the client. Waits until that is known; none for other errors,
+    whose class says it."""
+    found = FateCore.of(error)
+    return None if found is None else await found.learn()
 
 
 class Events(AsyncIterator["Event | Gap"]):
@@ -245,4 +274,4 @@ class Events(AsyncIterator["Event | Gap"]):
         self._core.close()
 
 
-from .standard import Lock  # noqa: E402  (it is made of sessions)
+from .standard import Election, Lock, Membership, RwLock, Semaphore  # noqa: E402  (it is made of sessions)
