@@ -1,4 +1,6 @@
-"""The clock, and what is counted by it: with clocks that jump, stand still and lie, and a server that loses answers."""
+"""The clock, and what is counted by it: with clocks that jump, stand still and lie, and a server that loses answers.
+
+Beside it, what guards share, as the same server shows it."""
 
 from __future__ import annotations
 
@@ -13,6 +15,7 @@ from gesmas import Session, SessionState, _clock
 from gesmas._call import Options
 from gesmas._clock import Clock
 from gesmas._core import Core
+from gesmas._grants import Asked, Grant, Way
 from gesmas._session import SessionCore
 from gesmas._worlds import PlainWorld, run
 
@@ -117,6 +120,7 @@ class Server(threading.Thread):
     def __init__(self, answers: list[Callable[[], bytes | None]]) -> None:
         super().__init__(daemon=True)
         self._answers = answers
+        self.asked: list[str] = []
         self._socket = socket.create_server(("127.0.0.1", 0))
         self.address = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
         self.start()
@@ -126,11 +130,13 @@ class Server(threading.Thread):
             connection, _ = self._socket.accept()
             with connection:
                 request = b""
-                while b"\r\n\r\n{" not in request:
+                while not request.endswith((b"}", b"\r\n\r\n")):
                     request += connection.recv(65_536)
+                self.asked.append(request.split(b" ", 2)[1].decode())
                 body = answer()
                 if body is not None:
-                    head = f"HTTP/1.1 201 Created\r\nconnection: close\r\ncontent-length: {len(body)}\r\n\r\n"
+                    status = "201 Created" if self.asked[-1].endswith("/sessions") else "200 OK"
+                    head = f"HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {len(body)}\r\n\r\n"
                     connection.sendall(head.encode() + body)
 
     def close(self) -> None:
@@ -171,6 +177,33 @@ class LeaseTests(unittest.TestCase):
         self.machine.sleeps(30.0)
         self.assertTrue(session.is_lost)
         self.assertTrue(session.wait_lost(0.0))
+        core.close()
+        server.close()
+
+
+class ShareTests(unittest.TestCase):
+    def test_what_a_session_has_once_is_given_back_with_the_last_of_its_guards(self) -> None:
+        opened = json.dumps({"session": "5", "timeout": "600s"}).encode()
+        method = {"name": "leave", "parameters": [{"name": "token", "type": "u64"}], "result": "unit"}
+        described = json.dumps({"methods": [method]}).encode()
+        left = json.dumps({"result": None}).encode()
+        server = Server([lambda: opened, lambda: described, lambda: left])
+        core = Core([server.address], PlainWorld())
+        session = run(SessionCore.open(core, 600.0, 30.0))
+        way = Way(
+            "Membership/m",
+            endless=Asked("join", {}),
+            back=lambda token: Asked("leave", {"token": token}),
+            is_shared=True,
+        )
+        first, again = (Grant(core, session, way, 17, key) for key in ("first", "again"))
+        run(first.give_back())
+        run(first.give_back())
+        self.assertEqual((first.is_left, len(server.asked)), (True, 1))
+        run(again.give_back())
+        self.assertEqual(server.asked[2:], ["/v1/objects/Membership/m/leave"])
+        run(again.give_back())
+        self.assertEqual(len(server.asked), 3)
         core.close()
         server.close()
 

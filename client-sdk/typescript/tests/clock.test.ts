@@ -1,10 +1,12 @@
 // The clock, and what is counted by it: with clocks that jump, stand still and lie, and a server that loses answers.
+// Beside it, what guards share, as such a server shows it.
 
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import test from "node:test";
 import { Clock, safeUntil, use } from "gesmas/internal/clock.js";
 import { Core } from "gesmas/internal/core.js";
+import { Grant, type Way } from "gesmas/internal/grants.js";
 import { SessionCore } from "gesmas/internal/session.js";
 import { after } from "gesmas/internal/transport.js";
 
@@ -137,6 +139,39 @@ test("a lease counts from the first sending of its opening", async () => {
     assert.equal(session.state, "open");
     machine.passes(1);
     assert.equal(session.state, "doubtful");
+  } finally {
+    await core.close();
+    server.close();
+  }
+});
+
+test("what a session has once is given back with the last of its guards", async () => {
+  const asked: string[] = [];
+  const server = createServer((request, response) => {
+    asked.push(request.url);
+    const described = { methods: [{ name: "leave", parameters: [{ name: "token", type: "u64" }], result: "unit" }] };
+    const opened = { session: "5", timeout: "600s" };
+    const body = request.url.endsWith("/sessions") ? opened : request.url.includes("/classes/") ? described : { result: null };
+    response.writeHead(200, { "content-type": "application/json" });
+    response.end(JSON.stringify(body));
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const core = new Core([`http://127.0.0.1:${server.address().port}`]);
+  try {
+    const session = await SessionCore.open(core, 600_000, 30_000);
+    const way: Way<bigint> = {
+      target: "Membership/m",
+      endless: ["join", {}],
+      back: (token) => ["leave", { token }],
+      isShared: true,
+    };
+    const [first, again] = ["first", "again"].map((key) => new Grant(core, session, way, 17n, key));
+    await first?.giveBack();
+    await first?.giveBack();
+    assert.deepEqual([first?.isLeft, asked.length], [true, 1]);
+    await again?.giveBack();
+    await again?.giveBack();
+    assert.deepEqual(asked.slice(2), ["/v1/objects/Membership/m/leave"]);
   } finally {
     await core.close();
     server.close();

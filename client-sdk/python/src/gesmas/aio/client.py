@@ -146,7 +146,7 @@ class Opening:
         trace: TracebackType | None,
     ) -> None:
         if self._session is not None:
-            await self._session.close()
+            await self._session.__aexit__(kind, error, trace)
 
 
 class Session(Caller):
