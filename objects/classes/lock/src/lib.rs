@@ -1,17 +1,21 @@
 //! `Lock`: mutual exclusion with fencing tokens.
 //!
-//! Whoever holds the lock holds a *token*, greater than every one before, and hands it to the
-//! resource along with each request; a resource that remembers the greatest token it has seen turns
-//! away a holder that was late. The permit is owned by the caller's session: when the session is
-//! over, the lock passes to the next waiter by itself. Waiters get it in the order in which they
-//! came, and exactly one wakes when it is given back.
-//! Re-entrant by *owner*: a session and a number that the caller chooses. An owner that has the lock gets
-//! it again, with the same token, and has given it back after as many `unlock`s. Two tasks on one session
-//! exclude each other if each chooses a number of its own, as a client library does for each handle;
-//! threads and processes of one owner are not told apart.
+//! A holder has a *token*, greater than every one before, and hands it to the resource along with each
+//! request; a resource that remembers the greatest token it has seen turns away a holder that was late.
+//! The permit is owned by the holder's session: when the session is over, the lock passes to the next
+//! waiter by itself. Waiters get it in the order in which they came, and exactly one wakes when it is
+//! given back. Only the holder's session gives it back: everybody can read the token.
+//! Re-entrant by *owner*: a session and a number that the caller chooses, any number. An owner that has
+//! the lock gets it again, with the same token, and has given it back after as many `unlock`s. So a call
+//! never waits for its own owner: several calls of an owner that wait, a retry and the call before it,
+//! get the lock together. One of them has a place in the queue; if it gives up, the next of them takes a
+//! place at the end. Two tasks on one session exclude each other if each chooses a number of its own, as
+//! a client library does for each handle; threads and processes of one owner are not told apart.
 //! Transient: a lock that nobody holds or waits for takes no room, so names cost nothing.
-//! Invariant: `held` is what the holder of the one permit has written; when it ends by the end of
-//! its session, a watch clears it.
+//! Invariants: `held` is what the holder of the one permit has written; when it ends by the end of
+//! its session, a watch clears it. Of the calls of an owner that wait, the one that owns the permit of
+//! its `line` waits for the lock, the others wait for that permit; each of these owns a permit of
+//! `followers`, which bounds how many calls go on in one step.
 //! Every method costs the same however many wait.
 //!
 //! ```text
@@ -38,12 +42,22 @@
 
 use gesmas_sdk::prelude::*;
 
+/// Calls that may wait for the lock itself, since each needs a semaphore for its owner.
+const WAITING: u64 = 50_000;
+/// Calls that may wait for another call of their owner: they go on in one step.
+const FOLLOWERS: u32 = 1_000;
+
 /// A fair lock with fencing tokens, held by sessions.
 #[class(transient)]
 pub struct Lock {
     mutex: Semaphore,
+    line: SemaphoreMap<Me>,
+    followers: Semaphore,
     held: Value<Held>,
 }
+
+/// An owner.
+type Me = (Session, u64);
 
 /// What is kept of the holder.
 #[derive(Value)]
@@ -53,7 +67,7 @@ struct Held {
     watch: Alarm,
 }
 
-/// Who holds a lock.
+/// The holder of a lock.
 #[derive(Clone, Debug, PartialEq, Eq, Value)]
 pub struct HolderInfo {
     /// Its fencing token.
@@ -73,10 +87,27 @@ pub struct HolderInfo {
 pub enum LockError {
     /// the lock is not held with this token (any more)
     NotHeld,
+    /// another session holds the lock with this token, and only that session gives it back
+    NotHolder,
+    /// the owner has the lock as often as an owner may have it
+    TooOften,
+    /// as many calls wait for the lock as may wait
+    TooManyWaiting {
+        /// how many that are
+        limit: u64,
+    },
     /// a lock is held by a session, and this call has none
     NoSession,
     /// the call was cancelled
     Cancelled,
+}
+
+/// How long a call waits.
+#[derive(Clone, Copy)]
+enum Patience {
+    None,
+    Until(Time),
+    Endless,
 }
 
 #[methods]
@@ -85,44 +116,34 @@ impl Lock {
     #[init]
     fn init(&mut self) {
         self.mutex.set(1_u32);
+        self.followers.set(FOLLOWERS);
     }
 
     /// Takes the lock for an owner and returns its token; blocks while another holds it.
     pub fn lock(&mut self, owner: u64) -> Result<u64, LockError> {
-        let session = ctx::session().ok_or(LockError::NoSession)?;
-        if let Some(token) = self.again(session, owner) {
-            return Ok(token);
-        }
-        let permit = self.mutex.acquire_for_session()?;
-        Ok(self.hold(session, owner, permit))
+        self.take(owner, Patience::Endless)?.ok_or(LockError::Cancelled)
     }
 
     /// Takes the lock for an owner if it is free or its own, and returns its token; never blocks.
     pub fn try_lock(&mut self, owner: u64) -> Result<Option<u64>, LockError> {
-        let session = ctx::session().ok_or(LockError::NoSession)?;
-        if let Some(token) = self.again(session, owner) {
-            return Ok(Some(token));
-        }
-        let permit = self.mutex.try_acquire_for_session()?;
-        Ok(permit.map(|permit| self.hold(session, owner, permit)))
+        self.take(owner, Patience::None)
     }
 
     /// Takes the lock for an owner and returns its token; blocks at most that long, and returns
     /// nothing when the time was up.
     pub fn lock_for(&mut self, owner: u64, duration: Duration) -> Result<Option<u64>, LockError> {
-        let session = ctx::session().ok_or(LockError::NoSession)?;
-        if let Some(token) = self.again(session, owner) {
-            return Ok(Some(token));
-        }
-        let permit = self.mutex.acquire_for_session_within(duration)?;
-        Ok(permit.map(|permit| self.hold(session, owner, permit)))
+        self.take(owner, Patience::Until(ctx::now() + duration))
     }
 
-    /// Gives the lock back once; who took it several times has it until it has given it back as often. A
-    /// token that does not hold it (again, too late, or of another) changes nothing and is `NotHeld`.
+    /// Gives the lock back once; an owner that took it several times has it until it has given it back as
+    /// often. A token that does not hold it (again, too late, or of another lock) changes nothing and is
+    /// `NotHeld`; that of another session changes nothing and is `NotHolder`.
     pub fn unlock(&mut self, token: u64) -> Result<(), LockError> {
         let held = self.held.read().filter(|held| held.info.token == token);
         let mut held = held.ok_or(LockError::NotHeld)?;
+        if ctx::session() != Some(held.info.session) {
+            return Err(LockError::NotHolder);
+        }
         if held.info.holds > 1 {
             held.info.holds -= 1;
             self.held.set(held);
@@ -133,7 +154,7 @@ impl Lock {
         if self.mutex.release(held.permit) { Ok(()) } else { Err(LockError::NotHeld) }
     }
 
-    /// Who holds the lock.
+    /// The holder of the lock.
     #[read]
     pub fn holder(&self) -> Result<Option<HolderInfo>> {
         Ok(self.held.read().map(|held| held.info))
@@ -142,7 +163,7 @@ impl Lock {
     /// How many calls wait for the lock.
     #[read]
     pub fn waiting(&self) -> Result<u64> {
-        Ok(self.mutex.waiters())
+        Ok(self.mutex.waiters() + u64::from(FOLLOWERS).saturating_sub(self.followers.value()))
     }
 
     /// The kernel has given the permit of a session back because the session is over; the next
@@ -154,23 +175,79 @@ impl Lock {
         }
     }
 
-    /// Counts once more for an owner that has the lock.
-    fn again(&mut self, session: Session, owner: u64) -> Option<u64> {
-        let mut held = self.held.read()?;
-        if (held.info.session, held.info.owner) != (session, owner) {
-            return None;
+    fn take(&mut self, owner: u64, patience: Patience) -> Result<Option<u64>, LockError> {
+        let me = (ctx::session().ok_or(LockError::NoSession)?, owner);
+        if let Some(token) = self.again(me)? {
+            return Ok(Some(token));
         }
-        held.info.holds = held.info.holds.checked_add(1).expect("nobody takes a lock that often");
-        let token = held.info.token;
-        self.held.set(held);
-        Some(token)
+        if let Some(permit) = self.mutex.try_acquire_for_session()? {
+            return Ok(Some(self.hold(me, permit)));
+        }
+        if matches!(patience, Patience::None) { Ok(None) } else { self.wait(me, patience) }
     }
 
-    fn hold(&mut self, session: Session, owner: u64, permit: Permit) -> u64 {
+    /// Waits, and what is true on arrival is true when the wait is over: an owner that has the lock by
+    /// then gets it again.
+    fn wait(&mut self, me: Me, patience: Patience) -> Result<Option<u64>, LockError> {
+        let mut line = self.line.at(&me);
+        let place = if line.owners().is_empty() {
+            if self.mutex.waiters() >= WAITING {
+                return Err(LockError::TooManyWaiting { limit: WAITING });
+            }
+            if line.value() == 0 {
+                line.v();
+            }
+            line.try_acquire()
+        } else {
+            let limit = u64::from(FOLLOWERS);
+            self.followers.try_acquire().ok_or(LockError::TooManyWaiting { limit })?;
+            acquire(&mut line, patience)?
+        };
+        let Some(place) = place else { return Ok(None) };
+        let outcome = self.wait_in_place(me, patience);
+        // It goes to the next in line, and if there is none, the line goes.
+        line.release(place);
+        line.try_p();
+        outcome
+    }
+
+    fn wait_in_place(&mut self, me: Me, patience: Patience) -> Result<Option<u64>, LockError> {
+        if let Some(token) = self.again(me)? {
+            return Ok(Some(token));
+        }
+        let permit = match patience {
+            Patience::None => self.mutex.try_acquire_for_session()?,
+            Patience::Until(time) => self.mutex.acquire_for_session_until(time)?,
+            Patience::Endless => Some(self.mutex.acquire_for_session()?),
+        };
+        Ok(permit.map(|permit| self.hold(me, permit)))
+    }
+
+    /// Counts once more for an owner that has the lock.
+    fn again(&mut self, me: Me) -> Result<Option<u64>, LockError> {
+        let Some(mut held) = self.held.read() else { return Ok(None) };
+        if (held.info.session, held.info.owner) != me {
+            return Ok(None);
+        }
+        held.info.holds = held.info.holds.checked_add(1).ok_or(LockError::TooOften)?;
+        let token = held.info.token;
+        self.held.set(held);
+        Ok(Some(token))
+    }
+
+    fn hold(&mut self, (session, owner): Me, permit: Permit) -> u64 {
         let token = ctx::fencing_token();
         let watch = ctx::watch_session(session, Self::SESSION_OVER, (token,));
         let info = HolderInfo { token, session, owner, holds: 1, since: ctx::now() };
         self.held.set(Held { info, permit, watch });
         token
+    }
+}
+
+fn acquire(line: &mut Semaphore, patience: Patience) -> Result<Option<Permit>> {
+    match patience {
+        Patience::None => Ok(line.try_acquire()),
+        Patience::Until(time) => line.acquire_until(time),
+        Patience::Endless => line.acquire().map(Some),
     }
 }

@@ -11,7 +11,16 @@ use crate::writer::{Call, Writer};
 
 pub(super) const LOCK: Standard = Standard {
     name: "Lock",
-    points: &[("lock", 1, "mutex"), ("lock_for", 1, "mutex")],
+    // Before it waits a call tries the lock, then its owner's line, or a place among those that wait for
+    // another call of their owner.
+    points: &[
+        ("lock", 3, "mutex"),
+        ("lock", 3, "line"),
+        ("lock", 4, "mutex"),
+        ("lock_for", 3, "mutex"),
+        ("lock_for", 3, "line"),
+        ("lock_for", 4, "mutex"),
+    ],
     scripts: &[Script { class: "Lock", limits: Limits::default, write }],
 };
 
