@@ -10,20 +10,29 @@ use crate::writer::{Call, Writer};
 pub(super) const RW_LOCK: Standard = Standard {
     name: "RwLock",
     points: &[
-        ("read_lock", 1, "turn"),
-        ("read_lock", 2, "room"),
-        ("read_lock_for", 1, "turn"),
-        ("read_lock_for", 2, "room"),
-        ("write_lock", 1, "turn"),
-        ("write_lock", 2, "room"),
-        ("write_lock_for", 1, "turn"),
-        ("write_lock_for", 2, "room"),
+        // Before it waits a call tries its turn, and room or a place.
+        ("read_lock", 3, "line"),
+        ("read_lock", 4, "turn"),
+        ("read_lock", 5, "room"),
+        ("read_lock_for", 3, "line"),
+        ("read_lock_for", 4, "turn"),
+        ("read_lock_for", 5, "room"),
+        ("write_lock", 3, "line"),
+        ("write_lock", 4, "turn"),
+        ("write_lock", 5, "room"),
+        ("write_lock_for", 3, "line"),
+        ("write_lock_for", 4, "turn"),
+        ("write_lock_for", 5, "room"),
     ],
     scripts: &[Script { class: "RwLock", limits: Limits::default, write }],
 };
 
 /// The object; calls create it.
 const CATALOGUE: &str = "catalogue";
+/// The owner of most calls, of whatever session.
+const OWNER: u64 = 1;
+/// Another owner of the same session.
+const OTHER: u64 = 2;
 /// Longer than anything waits here.
 const LONG: Duration = Duration::from_nanos(10_000);
 
@@ -34,13 +43,14 @@ fn write(w: &mut Writer<'_>) {
     holders_die(w, clients);
     let [ann, bob, cid] = clients;
     call(w, ann, "write_lock");
-    let waiters = [call(w, bob, "read_lock"), w.call(cid, CATALOGUE, "write_lock_for", &(LONG,))];
+    let waiters =
+        [call(w, bob, "read_lock"), w.call(cid, CATALOGUE, "write_lock_for", &(OWNER, LONG))];
     removal(w, ann, CATALOGUE, &waiters);
     w.pass(20_000);
 }
 
 fn call(w: &mut Writer<'_>, by: SessionId, method: &str) -> Call {
-    w.call(by, CATALOGUE, method, &())
+    w.call(by, CATALOGUE, method, &(OWNER,))
 }
 
 fn unlock(w: &mut Writer<'_>, by: SessionId, token: u64) {
@@ -49,21 +59,21 @@ fn unlock(w: &mut Writer<'_>, by: SessionId, token: u64) {
 }
 
 fn queues(w: &mut Writer<'_>, [ann, bob, cid]: [SessionId; 3]) {
-    let held = call(w, ann, "try_write_lock");
+    let held = w.call(ann, CATALOGUE, "try_write_lock", &(OTHER,));
     let held = w.result::<Option<u64>>(held).expect("it is free");
     for method in ["try_write_lock", "try_read_lock"] {
         let none = call(w, bob, method);
         assert_eq!(w.result::<Option<u64>>(none), None);
     }
     for method in ["read_lock", "write_lock"] {
-        leave(w, [ann, bob], (CATALOGUE, method), &());
+        leave(w, [ann, bob], (CATALOGUE, method), &(OWNER,));
     }
     for method in ["read_lock_for", "write_lock_for"] {
-        leave(w, [ann, bob], (CATALOGUE, method), &(LONG,));
+        leave(w, [ann, bob], (CATALOGUE, method), &(OWNER, LONG));
     }
     let readers = [call(w, ann, "read_lock"), call(w, bob, "read_lock")];
     let writer = call(w, cid, "write_lock");
-    let late = call(w, bob, "read_lock");
+    let late = w.call(bob, CATALOGUE, "read_lock", &(OTHER,));
     w.blocked(&[readers[0], readers[1], writer, late]);
     w.again(writer);
     unlock(w, ann, held);
@@ -85,7 +95,7 @@ fn queues(w: &mut Writer<'_>, [ann, bob, cid]: [SessionId; 3]) {
 
 fn waits_for_a_while(w: &mut Writer<'_>, [ann, bob, cid]: [SessionId; 3]) {
     let for_a_while = |w: &mut Writer<'_>, by, method: &str, nanoseconds| {
-        w.call(by, CATALOGUE, method, &(Duration::from_nanos(nanoseconds),))
+        w.call(by, CATALOGUE, method, &(OWNER, Duration::from_nanos(nanoseconds)))
     };
     let held = call(w, ann, "write_lock");
     let held = w.result::<u64>(held);
@@ -108,7 +118,7 @@ fn waits_for_a_while(w: &mut Writer<'_>, [ann, bob, cid]: [SessionId; 3]) {
     w.pass(20_000);
 }
 
-fn holders_die(w: &mut Writer<'_>, [ann, bob, cid]: [SessionId; 3]) {
+fn holders_die(w: &mut Writer<'_>, [_, bob, cid]: [SessionId; 3]) {
     let [fay, gus, hal] = w.open();
     call(w, fay, "read_lock");
     call(w, gus, "read_lock");
@@ -123,7 +133,7 @@ fn holders_die(w: &mut Writer<'_>, [ann, bob, cid]: [SessionId; 3]) {
     w.expire(hal);
     let token = w.result::<u64>(reader);
     w.blocked(&[last]);
-    unlock(w, ann, token);
+    unlock(w, bob, token);
     let token = w.result::<u64>(last);
     unlock(w, cid, token);
 }

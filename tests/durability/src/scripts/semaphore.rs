@@ -1,4 +1,4 @@
-//! `Semaphore`: one call gathers permits, the others wait for their turn.
+//! `Semaphore`: one call waits at the gate until enough is free, the others wait for their turn.
 
 use std::time::Duration;
 
@@ -9,14 +9,11 @@ use crate::writer::{Call, Writer};
 
 pub(super) const SEMAPHORE: Standard = Standard {
     name: "Semaphore",
-    // Calls here take two permits at most: the last of them for the session, the one before for the call.
     points: &[
         ("acquire", 1, "turn"),
-        ("acquire", 2, "permits"),
-        ("acquire", 3, "permits"),
+        ("acquire", 2, "gate"),
         ("acquire_for", 1, "turn"),
-        ("acquire_for", 2, "permits"),
-        ("acquire_for", 3, "permits"),
+        ("acquire_for", 2, "gate"),
     ],
     scripts: &[Script { class: "Semaphore", limits: Limits::default, write }],
 };
@@ -61,7 +58,7 @@ fn gathering(w: &mut Writer<'_>, [ann, bob, cid]: [SessionId; 3]) {
     release(w, ann, second);
     w.again(gathers);
     w.elect();
-    // It has one of two, and may still give up.
+    // One of two is free, and it may still give up.
     w.blocked(&[gathers, waits]);
     w.cancel(gathers);
     assert!(matches!(w.error(gathers), CallError::Failed(_)));

@@ -9,8 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use gesmas_abi::value::to_bytes;
 use gesmas_machine::{CallError, Machine, SessionId, Step};
+use gesmas_semaphore::Grants;
 
-use super::{Ended, Facts, Worker, Workload, decode, is_given_up, unexpected};
+use super::{Ended, Facts, Worker, Workload, decode, is_given_up, read, unexpected};
 use crate::{
     catalog::{Call, Catalog, object},
     engine::SimulatedEngine,
@@ -21,6 +22,8 @@ use crate::{
 
 /// Permits of the semaphore.
 const PERMITS: u64 = 4;
+/// The owner of every hold of a lock: each client has one at a time.
+const OWNER: u64 = 1;
 /// The weight of a writer: more than there are readers.
 const WRITER: u64 = 1_000;
 
@@ -81,8 +84,10 @@ impl Holds {
                 let argument = to_bytes(&u32::try_from(permits).expect("it is small"));
                 (self.call("acquire", argument), permits)
             }
-            Kind::RwLock if prng.permille(400) => (self.call("write_lock", Vec::new()), WRITER),
-            Kind::RwLock => (self.call("read_lock", Vec::new()), 1),
+            Kind::RwLock if prng.permille(400) => {
+                (self.call("write_lock", to_bytes(&OWNER)), WRITER)
+            }
+            Kind::RwLock => (self.call("read_lock", to_bytes(&OWNER)), 1),
         }
     }
 
@@ -193,20 +198,49 @@ impl Workload for Holds {
         Ok(())
     }
 
-    fn finish(&mut self, machine: &mut Machine<SimulatedEngine>, _catalog: &Catalog) -> Checked {
-        let view = machine.object(&object(self.class(), "held"), 1);
-        let field = if self.kind == Kind::Semaphore { "permits" } else { "room" };
-        let semaphores = view.iter().flat_map(|view| &view.semaphores);
-        let Some(found) = semaphores.into_iter().find(|one| one.name == field.as_bytes()) else {
+    fn finish(&mut self, machine: &mut Machine<SimulatedEngine>, catalog: &Catalog) -> Checked {
+        match self.kind {
+            Kind::Semaphore => self.all_permits_are_somewhere(machine, catalog),
+            Kind::RwLock => self.the_lock_is_owned_once(machine),
+        }
+    }
+}
+
+impl Holds {
+    /// Permits are free or of grants of sessions that live.
+    fn all_permits_are_somewhere(
+        &self,
+        machine: &mut Machine<SimulatedEngine>,
+        catalog: &Catalog,
+    ) -> Checked {
+        let ask = |method, arguments| {
+            let object = object("Semaphore", "held");
+            Call { object, method, arguments, key: 0, time_left: None }
+        };
+        let free = ask("available", Vec::new());
+        let Some(free) = read::<u64>(self.checker(), machine, catalog, &free)? else {
             return Ok(());
         };
-        let (free, owned) = (found.count, found.owners.len() as u64);
-        let all = if self.kind == Kind::Semaphore { PERMITS } else { 1 };
-        // Of a lock, readers have the one permit together, and nobody owns it then.
-        let right =
-            if self.kind == Kind::Semaphore { free + owned == all } else { free + owned <= all };
-        demand(right, self.checker(), || {
-            format!("{free} permits are free and {owned} are owned in the end, of {all}")
+        let grants = ask("grants", to_bytes(&(0_u64, 1_000_u32)));
+        let grants: Option<Grants> = read(self.checker(), machine, catalog, &grants)?;
+        let grants = grants.expect("it was there").grants;
+        let sessions: BTreeSet<_> = machine.sessions().map(|(session, _)| session.0).collect();
+        let held: u64 = grants.iter().map(|grant| u64::from(grant.permits)).sum();
+        demand(free + held == PERMITS, self.checker(), || {
+            format!("{free} permits are free and {held} are held in the end, of {PERMITS}")
+        })?;
+        let dead = grants.iter().find(|grant| !sessions.contains(&grant.session.0));
+        demand(dead.is_none(), self.checker(), || format!("{dead:?} is of a session that is over"))
+    }
+
+    /// Readers have the one permit together, and nobody owns it then.
+    fn the_lock_is_owned_once(&self, machine: &Machine<SimulatedEngine>) -> Checked {
+        let view = machine.object(&object("RwLock", "held"), 1);
+        let mut semaphores = view.iter().flat_map(|view| &view.semaphores);
+        let Some(room) = semaphores.find(|one| one.name == b"room") else { return Ok(()) };
+        let (free, owned) = (room.count, room.owners.len() as u64);
+        demand(free + owned <= 1, self.checker(), || {
+            format!("{free} permits are free and {owned} are owned in the end, of 1")
         })
     }
 }
