@@ -39,6 +39,7 @@ async fn one_candidate_leads_and_the_next_when_its_session_is_over() {
     let next = wait::bounded("the second", waits).await.expect("no panic").expect("it leads");
     assert!(next > token, "tokens rise: {next} after {token}");
     let news = wait::bounded("the observer", watches).await.expect("no panic").expect("news");
+    let news = news.expect("the second leads by then");
     assert_eq!((news.token, news.candidate), (next, "second".into()));
 }
 

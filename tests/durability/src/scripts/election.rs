@@ -9,20 +9,19 @@ use crate::writer::{Call, Writer};
 
 pub(super) const ELECTION: Standard = Standard {
     name: "Election",
-    // An observer whom a leader does not interest waits once more; here two leaders come.
+    // Before it waits a call tries the seat, then its candidate's line, or a place among those that wait for
+    // another call of their candidate.
     points: &[
-        ("campaign", 1, "seat"),
+        ("campaign", 3, "seat"),
+        ("campaign", 3, "line"),
+        ("campaign", 4, "seat"),
         ("observe", 1, "news"),
-        ("observe", 2, "news"),
-        ("observe", 3, "news"),
     ],
     scripts: &[Script { class: "Election", limits: Limits::default, write }],
 };
 
 /// The object; calls create it.
 const CHAIR: &str = "chair";
-/// A token that is never reached.
-const NEVER: u64 = u64::MAX;
 
 fn write(w: &mut Writer<'_>) {
     let clients = w.open();
@@ -36,8 +35,8 @@ fn campaign(w: &mut Writer<'_>, by: SessionId) -> Call {
     w.call(by, CHAIR, "campaign", &(Bytes::from("candidate"),))
 }
 
-fn observe(w: &mut Writer<'_>, by: SessionId, after: u64) -> Call {
-    w.call(by, CHAIR, "observe", &(after,))
+fn observe(w: &mut Writer<'_>, by: SessionId, known: u64) -> Call {
+    w.call(by, CHAIR, "observe", &(known,))
 }
 
 fn resign(w: &mut Writer<'_>, by: SessionId, token: u64) {
@@ -101,35 +100,51 @@ fn leaders_die(w: &mut Writer<'_>, [ann, bob, _]: [SessionId; 3]) {
     resign(w, bob, token);
 }
 
-/// Observers wait for the first leader, or for one that will not come soon.
+/// Observers wait for the first leader, and for the end of it.
 fn observers_wait(w: &mut Writer<'_>, [ann, bob, cid]: [SessionId; 3]) {
     let anybody = observe(w, bob, 0);
-    let nobody = observe(w, cid, NEVER);
-    let unwanted = observe(w, bob, 0);
-    w.blocked(&[anybody, nobody, unwanted]);
+    let unwanted = observe(w, cid, 0);
+    w.blocked(&[anybody, unwanted]);
     w.cancel(unwanted);
     w.error(unwanted);
     let led = campaign(w, ann);
     let token = w.result::<u64>(led);
-    assert_eq!(w.result::<Leader>(anybody).token, token);
-    w.blocked(&[nobody]);
+    let leader = w.result::<Option<Leader>>(anybody).expect("somebody leads");
+    assert_eq!(leader.token, token);
+    let end = observe(w, cid, token);
+    w.blocked(&[end]);
+    w.again(end);
     w.elect();
     resign(w, ann, token);
-    let next = observe(w, bob, token);
-    w.blocked(&[nobody, next]);
+    assert_eq!(w.result::<Option<Leader>>(end), None);
+    let late = observe(w, cid, token);
+    assert_eq!(w.result::<Option<Leader>>(late), None);
+    let next = observe(w, bob, 0);
+    w.blocked(&[next]);
     let led = campaign(w, cid);
     let token = w.result::<u64>(led);
-    assert_eq!(w.result::<Leader>(next).token, token);
-    w.cancel(nobody);
-    w.error(nobody);
+    let leader = w.result::<Option<Leader>>(next).expect("somebody leads");
+    assert_eq!(leader.token, token);
+    // The next leads when the one before it dies, and an observer is told of it.
+    let [dan] = w.open();
+    let last = campaign(w, dan);
+    let next = observe(w, bob, token);
+    w.blocked(&[last, next]);
     resign(w, cid, token);
+    let token = w.result::<u64>(last);
+    let leader = w.result::<Option<Leader>>(next).expect("somebody leads");
+    assert_eq!(leader.token, token);
+    let next = observe(w, bob, token);
+    w.expire(dan);
+    assert_eq!(w.result::<Option<Leader>>(next), None);
     w.blocked(&[]);
 }
 
-/// The object goes, and who waits with it.
+/// The object goes, and with it all that wait.
 fn removal(w: &mut Writer<'_>, [ann, bob, cid]: [SessionId; 3]) {
-    campaign(w, ann);
-    let waiters = [campaign(w, bob), observe(w, cid, NEVER)];
+    let led = campaign(w, ann);
+    let token = w.result::<u64>(led);
+    let waiters = [campaign(w, bob), campaign(w, bob), observe(w, cid, token)];
     w.blocked(&waiters);
     w.remove(ann, CHAIR);
     for waiter in waiters {

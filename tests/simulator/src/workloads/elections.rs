@@ -2,7 +2,8 @@
 //!
 //! Tokens rise in the order of the steps that gave them out. Whoever leads while another client still believes to
 //! lead with a smaller token, does so because that one's session is over; who resigns led until then.
-//! Who is told of a leader is told of the last one at that step. No read shows a leader who was
+//! Who is told of a leader is told of the last one at that step, and who is told that nobody leads is told so at
+//! a step at which nobody does that is known to have led then and later. No read shows a leader who was
 //! known to be gone when it was asked: who has resigned, or whose session is over. In the end nobody
 //! waits to lead, and who leads has a session that lives.
 
@@ -144,7 +145,15 @@ impl Elections {
         demand(right, CHECKER, || format!("{leader:?} was told, it is {known:?}"))
     }
 
-    fn observed(&self, leader: &Leader, step: Step) -> Checked {
+    fn observed(&self, leader: Option<&Leader>, step: Step) -> Checked {
+        let Some(leader) = leader else {
+            let leads = self.leaders.iter().find(|(_, known)| {
+                known.elected < step && known.resigned.is_some_and(|resigned| resigned > step)
+            });
+            return demand(leads.is_none(), CHECKER, || {
+                format!("nobody was observed to lead at {step}, and {leads:?} did")
+            });
+        };
         self.told(leader)?;
         self.is_last(leader.token, step)?;
         let known = self.leaders.get(&leader.token);
@@ -193,9 +202,9 @@ impl Workload for Elections {
             }
             Stage::Idle if worker.open == 0 && !worker.draining && prng.permille(500) => {
                 self.stages.insert(worker.client, Stage::Busy);
-                let after = self.newest();
+                let known = if prng.permille(500) { self.newest() } else { 0 };
                 let call = match prng.below(10) {
-                    0..2 => self.call("observe", to_bytes(&after)),
+                    0..2 => self.call("observe", to_bytes(&known)),
                     2 => self.call("try_campaign", to_bytes(&name(worker.client))),
                     _ => self.call("campaign", to_bytes(&name(worker.client))),
                 };
@@ -233,7 +242,10 @@ impl Workload for Elections {
                 let token: Option<u64> = decode(CHECKER, bytes)?;
                 token.map_or(Ok(()), |token| self.elected(client, (session, token, step), facts))
             }
-            ("observe", Ok(bytes)) => self.observed(&decode(CHECKER, bytes)?, step),
+            ("observe", Ok(bytes)) => {
+                let leader: Option<Leader> = decode(CHECKER, bytes)?;
+                self.observed(leader.as_ref(), step)
+            }
             ("resign", Ok(_)) => {
                 let Some(Stage::Resigning { token, .. }) = stage else {
                     panic!("only a leader resigns");
