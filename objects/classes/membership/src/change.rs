@@ -1,6 +1,7 @@
-//! A change of a group as the payload of an event: a line of text that any language takes apart.
+//! Changes of a group as the payload of an event: lines of text that any language takes apart.
 //!
-//! `joined 17 host-3`: what happened, the version, and the name, which may have spaces in it.
+//! `joined 17 host-3`: what happened, the version, and the name, which may have spaces in it, and has no
+//! line breaks. Changes that one step makes are lines of one event.
 
 use std::{error::Error, fmt, str::FromStr};
 
@@ -39,14 +40,25 @@ pub struct Change {
 }
 
 impl Change {
-    /// The line. Not by the machinery of formatting, which would be a third of the module.
-    pub(crate) fn to_text(&self) -> String {
-        let mut text = String::from(self.kind.word());
+    /// The changes of an event, in their order.
+    ///
+    /// # Errors
+    /// When a line is none.
+    pub fn all(payload: &str) -> Result<Vec<Self>, NotAChange> {
+        payload.split('\n').map(str::parse).collect()
+    }
+
+    /// Adds the line to those before it. Not by the machinery of formatting, which would be a third of the
+    /// module.
+    pub(crate) fn push_line(&self, text: &mut String) {
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        text.push_str(self.kind.word());
         text.push(' ');
-        push_decimal(self.version, &mut text);
+        push_decimal(self.version, text);
         text.push(' ');
         text.push_str(&self.name);
-        text
     }
 }
 
@@ -73,7 +85,9 @@ impl Error for NotAChange {}
 
 impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.to_text())
+        let mut text = String::new();
+        self.push_line(&mut text);
+        f.write_str(&text)
     }
 }
 
@@ -85,6 +99,9 @@ impl FromStr for Change {
         let (version, name) = rest.split_once(' ').ok_or(NotAChange)?;
         let kind = Kind::ALL.into_iter().find(|kind| kind.word() == word).ok_or(NotAChange)?;
         let version = version.parse().map_err(|_| NotAChange)?;
+        if name.contains('\n') {
+            return Err(NotAChange);
+        }
         Ok(Self { version, kind, name: name.into() })
     }
 }
@@ -104,9 +121,27 @@ mod tests {
     }
 
     #[test]
+    fn several_changes_are_lines() {
+        let change = |version, kind| Change { version, kind, name: "a b".into() };
+        let changes = [change(1, Kind::Joined), change(20, Kind::Left)];
+        let mut text = String::new();
+        changes.iter().for_each(|change| change.push_line(&mut text));
+        assert_eq!(text, "joined 1 a b\nleft 20 a b");
+        assert_eq!(Change::all(&text), Ok(changes.into()));
+        assert_eq!(Change::all("joined 1 a\n"), Err(NotAChange));
+    }
+
+    #[test]
     fn other_texts_are_no_changes() {
-        for text in ["", "joined", "joined 17", "died 17 host-3", "left x host-3", "left -1 host-3"]
-        {
+        for text in [
+            "",
+            "joined",
+            "joined 17",
+            "died 17 host-3",
+            "left x host-3",
+            "left -1 host-3",
+            "left 1 host\n3",
+        ] {
             assert_eq!(text.parse::<Change>(), Err(NotAChange), "{text}");
         }
     }
