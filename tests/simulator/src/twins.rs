@@ -10,6 +10,7 @@ use std::time::Duration;
 use gesmas_abi::value::{Bytes, Time, Value, from_bytes, to_bytes};
 use gesmas_election::Leader;
 use gesmas_lease::{Granted, HolderInfo};
+use gesmas_membership::Member;
 use gesmas_register::Expected;
 use gesmas_sdk::{class::Finish, ctx, host::NativeClass};
 
@@ -69,6 +70,10 @@ twins! {
     ElectionForLife of "Election" runs election_for_life,
     /// Who led when its session ended is still said to lead.
     ElectionOfTheDead of "Election" runs election_of_the_dead,
+    /// An observer of a leader is told that nobody leads.
+    ElectionHidesLeader of "Election" runs election_hides_leader,
+    /// A session that joins again is another member.
+    MembershipForgetsItsOwn of "Membership" runs membership_forgets_its_own,
     /// Each call costs one permit.
     RateLimiterUndercharges of "RateLimiter" runs rate_limiter_undercharges,
     /// Permits are taken one by one, so that a call waits for its own turn.
@@ -106,7 +111,7 @@ fn lease_given_twice(method: &str, bytes: &[u8]) -> Finish {
     if method == "acquire" {
         let holder: Option<HolderInfo> = returned("Lease", "holder", &[]);
         if let Some(HolderInfo { token, ends, .. }) = holder {
-            return answer(&Granted { token, ends });
+            return answer(&Granted { token, key: 0, ends });
         }
     }
     rightly("Lease", method, bytes)
@@ -189,6 +194,26 @@ fn election_of_the_dead(method: &str, bytes: &[u8]) -> Finish {
         return Finish::Returned(Vec::new());
     }
     rightly("Election", method, bytes)
+}
+
+fn election_hides_leader(method: &str, bytes: &[u8]) -> Finish {
+    if method == "observe" {
+        return answer(&None::<Leader>);
+    }
+    rightly("Election", method, bytes)
+}
+
+fn membership_forgets_its_own(method: &str, bytes: &[u8]) -> Finish {
+    if method == "join" {
+        let (name, _): (String, Bytes) = arguments(bytes);
+        let member: Option<Member> = returned("Membership", "member", &to_bytes(&name));
+        if let Some(Member { token, session, .. }) = member
+            && ctx::session() == Some(session)
+        {
+            let () = returned("Membership", "leave", &to_bytes(&(name, token)));
+        }
+    }
+    rightly("Membership", method, bytes)
 }
 
 fn rate_limiter_undercharges(method: &str, bytes: &[u8]) -> Finish {

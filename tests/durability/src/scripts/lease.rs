@@ -39,7 +39,7 @@ fn write(w: &mut Writer<'_>) {
     w.blocked(&[second, impatient, patient]);
     w.pass(20);
     assert_eq!(w.result::<Option<Granted>>(impatient), None);
-    let renewed = w.call(bob, NIGHTLY, "renew", &(held.token, Duration::from_nanos(50)));
+    let renewed = w.call(bob, NIGHTLY, "renew", &(held.key, Duration::from_nanos(50)));
     assert!(w.result::<Time>(renewed) < held.ends);
     w.elect();
     w.blocked(&[second, patient]);
@@ -50,9 +50,9 @@ fn write(w: &mut Writer<'_>) {
     w.blocked(&[patient]);
     w.pass(100);
     let last = w.result::<Option<Granted>>(patient).expect("it has run out");
-    let late = w.call(bob, NIGHTLY, "release", &(next.token,));
+    let late = w.call(bob, NIGHTLY, "release", &(next.key,));
     assert!(matches!(w.error(late), CallError::Failed(_)));
-    let released = w.call(bob, NIGHTLY, "release", &(last.token,));
+    let released = w.call(bob, NIGHTLY, "release", &(last.key,));
     w.result::<()>(released);
     w.again(released);
     acquire(w, ann, 50_000);

@@ -28,8 +28,8 @@ const CHECKER: &str = "lease";
 enum Stage {
     Idle,
     Asking,
-    Holding { token: u64, until: u64 },
-    Telling { token: u64 },
+    Holding { token: u64, key: u64, until: u64 },
+    Telling { token: u64, key: u64 },
 }
 
 pub(super) struct Leases {
@@ -78,13 +78,19 @@ impl Leases {
         demand(!gone, CHECKER, || format!("token {token} at {step} had been given back"))
     }
 
-    fn took(&mut self, client: usize, token: u64, step: Step, facts: &Facts<'_>) -> Checked {
+    fn took(
+        &mut self,
+        client: usize,
+        Granted { token, key, .. }: Granted,
+        step: Step,
+        facts: &Facts<'_>,
+    ) -> Checked {
         let is_new = self.granted.iter().all(|(_, other)| *other != token);
         self.granted.insert((step, token));
         demand(is_new, CHECKER, || format!("token {token} was given out twice"))?;
         self.check((step, token))?;
         let until = facts.now + (token * 37 % 600) * MILLISECOND;
-        self.stages.insert(client, Stage::Holding { token, until });
+        self.stages.insert(client, Stage::Holding { token, key, until });
         Ok(())
     }
 
@@ -120,18 +126,18 @@ impl Workload for Leases {
         let stage = *self.stages.entry(worker.client).or_insert(Stage::Idle);
         let duration = Duration::from_millis(prng.between(50, 1_200));
         match stage {
-            Stage::Holding { token, until } if until <= facts.now => {
+            Stage::Holding { token, key, until } if until <= facts.now => {
                 let choice = prng.below(5);
                 if choice == 0 {
                     // It is forgotten, and runs out.
                     self.stages.insert(worker.client, Stage::Idle);
                     return Vec::new();
                 }
-                self.stages.insert(worker.client, Stage::Telling { token });
+                self.stages.insert(worker.client, Stage::Telling { token, key });
                 if choice < 3 && !worker.draining {
-                    return self.call("renew", to_bytes(&(token, duration)));
+                    return self.call("renew", to_bytes(&(key, duration)));
                 }
-                self.call("release", to_bytes(&token))
+                self.call("release", to_bytes(&key))
             }
             Stage::Idle if worker.open == 0 && !worker.draining && prng.permille(500) => {
                 self.stages.insert(worker.client, Stage::Asking);
@@ -151,19 +157,23 @@ impl Workload for Leases {
         let stage = self.stages.insert(client, Stage::Idle);
         match (ended, stage) {
             (Ended::Unknown, _) => Ok(()),
-            (Ended::Reply { step, outcome: Ok(bytes), .. }, Some(Stage::Telling { token })) => {
+            (
+                Ended::Reply { step, outcome: Ok(bytes), .. },
+                Some(Stage::Telling { token, key }),
+            ) => {
                 self.was_good(token, *step, call.method == "release")?;
                 if call.method == "renew" {
                     let _: Time = decode(CHECKER, bytes)?;
                     let until = facts.now + (step.0 % 600) * MILLISECOND;
-                    self.stages.insert(client, Stage::Holding { token, until });
+                    self.stages.insert(client, Stage::Holding { token, key, until });
                 }
                 Ok(())
             }
             (Ended::Reply { step, outcome: Ok(bytes), .. }, _) => {
-                let Granted { token, .. } = decode(CHECKER, bytes)?;
-                self.took(client, token, *step, facts)
+                self.took(client, decode(CHECKER, bytes)?, *step, facts)
             }
+            // The class's own error for a call that was given up while it waited.
+            (Ended::Reply { outcome: Err(CallError::Failed(_)), given_up: true, .. }, _) => Ok(()),
             // Too late: it has run out.
             (
                 Ended::Reply { outcome: Err(CallError::Failed(_)), .. },
