@@ -1,10 +1,12 @@
 //! `Latch`: calls wait until a number of things have happened.
 //!
-//! As `java.util.concurrent.CountDownLatch`: it counts down to 0 and stays there; who comes later does
-//! not wait. To use a name again, remove the object and create it anew.
+//! As `java.util.concurrent.CountDownLatch`: it counts down to 0 and stays there; a call that comes later
+//! does not wait, and one that is created with 0 is open. To use a name again, remove the object and
+//! create it anew.
 //! Each call of `count_down` counts once, whatever is sent again.
-//! Every method costs the same, but for the `count_down` that reaches 0, which wakes all that wait.
-//! Invariant: calls wait at the gate only while something remains.
+//! Every method costs the same, but for the `count_down` that reaches 0: it wakes a thousand of the calls
+//! that wait, and a thousand more go on at each of the next stamps.
+//! Invariant: calls wait at the gate only while something remains, or until it is their turn to go on.
 //!
 //! ```text
 //! $ gesmas object create Latch/ready 3
@@ -38,9 +40,12 @@ pub struct Latch {
     gate: Semaphore,
 }
 
+/// Calls that go on in one step.
+const PORTION: u64 = 1_000;
+
 #[methods]
 impl Latch {
-    /// Creates a latch that opens when `count` things have happened.
+    /// Creates a latch that opens when `count` things have happened: at once for 0.
     #[init]
     fn init(&mut self, count: u32) {
         self.remaining.set(count);
@@ -48,10 +53,13 @@ impl Latch {
 
     /// One of the things has happened; returns how many remain. Changes nothing once none does.
     pub fn count_down(&mut self) -> Result<u32> {
-        let remaining = self.remaining.get().saturating_sub(1);
+        let remaining = match self.remaining.get() {
+            0 => return Ok(0),
+            remaining => remaining - 1,
+        };
         self.remaining.set(remaining);
         if remaining == 0 {
-            self.gate.v_n(self.gate.waiters());
+            self.go_on();
         }
         Ok(remaining)
     }
@@ -63,7 +71,8 @@ impl Latch {
 
     /// Blocks until nothing remains, but at most that long; tells whether nothing remains.
     pub fn wait_for(&mut self, duration: Duration) -> Result<bool> {
-        if self.remaining.get() == 0 { Ok(true) } else { self.gate.p_for(duration) }
+        // When the time is up, it may have opened, and this call not been woken yet.
+        Ok(self.remaining.get() == 0 || self.gate.p_for(duration)? || self.remaining.get() == 0)
     }
 
     /// How many things remain.
@@ -76,5 +85,15 @@ impl Latch {
     #[read]
     pub fn waiting(&self) -> Result<u64> {
         Ok(self.gate.waiters())
+    }
+
+    /// The next portion of calls goes on. No others come: it is open.
+    #[handler]
+    fn go_on(&mut self) {
+        let waiting = self.gate.waiters();
+        self.gate.v_n(waiting.min(PORTION));
+        if waiting > PORTION {
+            ctx::after(Duration::ZERO, Self::GO_ON, ());
+        }
     }
 }

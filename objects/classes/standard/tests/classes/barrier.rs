@@ -1,16 +1,20 @@
 //! `Barrier`.
 
-use gesmas_barrier::BarrierStub;
+use gesmas_barrier::{BarrierError, BarrierStub};
 use gesmas_testkit::{Client, World, call, on_both_engines};
 
-use crate::{given_up, seconds, standard};
+use crate::{failed, given_up, seconds, standard};
 
 fn of(client: &Client) -> BarrierStub<Client> {
     BarrierStub::new(client.clone(), "epoch")
 }
 
 fn begin(world: &mut World, parties: u32) -> BarrierStub<Client> {
-    let barrier = of(&world.client());
+    begin_named(world, "epoch", parties)
+}
+
+fn begin_named(world: &mut World, name: &str, parties: u32) -> BarrierStub<Client> {
+    let barrier = BarrierStub::new(world.client(), name);
     world.run(call!(barrier.create(parties))).expect("it is new");
     barrier
 }
@@ -56,6 +60,58 @@ fn a_dead_party_is_not_counted(world: &mut World) {
     assert_eq!(lives.result(), Ok(0));
 }
 
+fn a_barrier_that_nobody_could_pass_is_refused(world: &mut World) {
+    for parties in [0, 1_000_001, u32::MAX] {
+        let refused = of(&world.client());
+        let refused = failed(world.run(call!(refused.create(parties))));
+        assert_eq!(refused, BarrierError::BadParties { limit: 1_000_000 });
+        assert!(world.object("epoch").is_none(), "it would never let anybody pass");
+    }
+    let barrier = begin(world, 1);
+    assert_eq!(world.run(call!(barrier.wait())), Ok(0));
+    begin_named(world, "most", 1_000_000);
+}
+
+/// Many parties go on in portions, and the next generation may come before the last of them has left.
+fn many_parties_go_on_in_portions(world: &mut World) {
+    let barrier = begin(world, 2_500);
+    let start = |world: &mut World, parties: u32| -> Vec<_> {
+        (0..parties).map(|_| world.start(call!(barrier.wait()))).collect()
+    };
+    let mut first = start(world, 2_498);
+    first.push(world.start(call!(barrier.wait())));
+    let given = first.pop().expect("it was just put there");
+    let short = world.start(call!(barrier.wait_for(seconds(0))));
+    assert_eq!(short.result(), Ok(None));
+    assert_eq!(world.run(call!(barrier.wait())), Ok(0));
+    assert_eq!(world.blocked().len(), 1_499);
+    // One that has not been woken gives up, and is missed by nobody.
+    world.cancel(&given);
+    assert_eq!(given.result(), given_up());
+    let second = start(world, 2_499);
+    world.advance(seconds(1));
+    first.iter().for_each(|party| assert_eq!(party.result(), Ok(0)));
+    assert_eq!(world.blocked().len(), 2_499);
+    assert_eq!(world.run(call!(barrier.waiting())), Ok(2_499));
+    assert_eq!(world.run(call!(barrier.wait())), Ok(1));
+    world.advance(seconds(1));
+    second.iter().for_each(|party| assert_eq!(party.result(), Ok(1)));
+    assert_eq!(world.blocked(), [] as [&str; 0]);
+}
+
+/// Whose time is up before it is woken has passed all the same.
+fn a_party_whose_time_is_up_has_passed_with_the_others(world: &mut World) {
+    let barrier = begin(world, 1_500);
+    let others: Vec<_> = (0..1_498).map(|_| world.start(call!(barrier.wait()))).collect();
+    let short = world.start(call!(barrier.wait_for(seconds(1))));
+    world.advance(std::time::Duration::from_nanos(1_000_000_000 - 3));
+    assert_eq!(world.run(call!(barrier.wait())), Ok(0));
+    world.advance(seconds(1));
+    assert_eq!(short.result(), Ok(Some(0)));
+    others.iter().for_each(|party| assert_eq!(party.result(), Ok(0)));
+    assert_eq!(world.run(call!(barrier.waiting())), Ok(0));
+}
+
 /// However calls interleave, nobody is ahead of another by more than a generation.
 fn nobody_runs_ahead(world: &mut World) {
     let clients = [(); 3].map(|()| world.client());
@@ -84,5 +140,8 @@ on_both_engines!(
     all_go_on_with_the_last,
     who_leaves_is_not_counted,
     a_dead_party_is_not_counted,
+    a_barrier_that_nobody_could_pass_is_refused,
+    many_parties_go_on_in_portions,
+    a_party_whose_time_is_up_has_passed_with_the_others,
     nobody_runs_ahead,
 );

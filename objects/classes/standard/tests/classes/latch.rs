@@ -48,9 +48,36 @@ fn who_has_waited_enough_goes(world: &mut World) {
     assert_eq!(long.result(), Ok(true));
 }
 
+fn many_go_on_in_portions(world: &mut World) {
+    let latch = latch(world);
+    world.run(call!(latch.create(1))).expect("it is new");
+    let waiting: Vec<_> = (0..2_499).map(|_| world.start(call!(latch.wait()))).collect();
+    let short = world.start(call!(latch.wait_for(seconds(1))));
+    world.advance(std::time::Duration::from_nanos(1_000_000_000 - 3));
+    assert_eq!(world.run(call!(latch.count_down())), Ok(0));
+    assert_eq!(world.run(call!(latch.count_down())), Ok(0));
+    assert_eq!(world.run(call!(latch.waiting())), Ok(1_500));
+    assert_eq!(world.run(call!(latch.wait())), Ok(()));
+    world.advance(seconds(1));
+    waiting.iter().for_each(|call| assert_eq!(call.result(), Ok(())));
+    assert_eq!(short.result(), Ok(true), "it was open when its time was up");
+}
+
+fn values_at_the_edge_are_taken(world: &mut World) {
+    let latch = latch(world);
+    world.run(call!(latch.create(0))).expect("it is new");
+    assert_eq!(world.run(call!(latch.wait())), Ok(()));
+    assert_eq!(world.run(call!(latch.count_down())), Ok(0));
+    let most = LatchStub::new(world.client(), "most");
+    world.run(call!(most.create(u32::MAX))).expect("it is new");
+    assert_eq!(world.run(call!(most.count_down())), Ok(u32::MAX - 1));
+}
+
 on_both_engines!(
     standard("Latch");
     all_who_wait_go_on_with_the_last,
     it_stays_open,
     who_has_waited_enough_goes,
+    many_go_on_in_portions,
+    values_at_the_edge_are_taken,
 );
