@@ -9,7 +9,7 @@ use crate::{
     bench::{
         blocked,
         cluster::{self, Placement, Point, PointReport},
-        failover, kernel,
+        failover, kernel, steps,
     },
     local_cluster::ClassKind,
 };
@@ -48,6 +48,17 @@ enum Bench {
         /// State, MiB.
         #[arg(long, default_value_t = 256, value_parser = clap::value_parser!(u64).range(1..=1_800))]
         mib: u64,
+    },
+    /// How long the longest step of each standard class takes, at its limits.
+    ///
+    /// One machine on one thread, WebAssembly. All other calls wait while a step runs: 50 ms are the aim.
+    #[command(
+        after_help = "Examples:\n  gesmas bench steps\n  gesmas bench steps --class Membership --json"
+    )]
+    Steps {
+        /// Only this class.
+        #[arg(long)]
+        class: Option<String>,
     },
     /// How many calls a second three replicas take, and with which latencies.
     ///
@@ -180,6 +191,10 @@ pub(super) async fn run(args: &BenchArgs, output: Output) -> Result<(), Failure>
         Bench::Pause { mib } => {
             let mib = usize::try_from(*mib).expect("it was checked");
             let report = kernel::pause(mib).map_err(|error| failed(&error))?;
+            print(output, &report, &report.to_string());
+        }
+        Bench::Steps { class } => {
+            let report = steps::run(class.as_deref()).map_err(|error| failed(&error))?;
             print(output, &report, &report.to_string());
         }
         Bench::Blocked { sessions, calls, connections } => {
