@@ -93,6 +93,34 @@ async def election(world: World) -> None:
 
 
 @case
+async def another_session_gives_nothing_back(world: World) -> None:
+    async with world.session() as session, world.session() as other:
+        lock, members = world.object("Lock"), world.object("Membership")
+        token = await session.call(lock, "lock", owner=1)
+        equal((await other.call(lock, "holder")).token, token)
+        equal((await _error(other.call(lock, "unlock", token=token))).variant, "NotHolder")
+        await session.call(lock, "unlock", token=token)
+        token = await session.call(members, "join", name="a", metadata=b"")
+        equal(await session.call(members, "join", name="a", metadata=b"again"), token)
+        equal((await _error(other.call(members, "join", name="a", metadata=b""))).variant, "NameTaken")
+        left = other.call(members, "leave", name="a", token=token)
+        equal((await _error(left)).variant, "NotHolder")
+
+
+@case
+async def retry_of_an_owner(world: World) -> None:
+    async with world.session() as session, world.session() as other:
+        lock = world.object("Lock")
+        held = await session.call(lock, "lock", owner=1)
+        waits = [start(other.call(lock, "lock", owner=7)) for _ in range(2)]
+        await world.blocked(lock, 2)
+        await session.call(lock, "unlock", token=held)
+        first, second = [await soon(call) for call in waits]
+        equal(first, second)
+        assert first > held
+
+
+@case
 async def readme(world: World) -> None:
     examples = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
     chosen = [text for text in examples if ("gesmas.aio" in text) is not world.face.plain]

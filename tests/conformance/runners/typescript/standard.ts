@@ -69,6 +69,34 @@ test("election", (world) =>
     assert.equal(text((await ours.leader())?.candidate ?? null), "second");
   }));
 
+test("another-session-gives-nothing-back", (world) =>
+  world.twoSessions(async (session, other) => {
+    const [lock, members] = [world.object("Lock"), world.object("Membership")];
+    const token = await session.call<bigint>(lock, "lock", { owner: 1 });
+    assert.equal((await other.call<{ token: bigint }>(lock, "holder")).token, token);
+    const unlocks = await fails(ClassError, other.call(lock, "unlock", { token }));
+    assert.equal(unlocks.variant, "NotHolder");
+    await session.call(lock, "unlock", { token });
+    const member = await session.call<bigint>(members, "join", { name: "a", metadata: "" });
+    assert.equal(await session.call(members, "join", { name: "a", metadata: "again" }), member);
+    const joins = await fails(ClassError, other.call(members, "join", { name: "a", metadata: "" }));
+    assert.equal(joins.variant, "NameTaken");
+    const leaves = await fails(ClassError, other.call(members, "leave", { name: "a", token: member }));
+    assert.equal(leaves.variant, "NotHolder");
+  }));
+
+test("retry-of-an-owner", (world) =>
+  world.twoSessions(async (session, other) => {
+    const lock = world.object("Lock");
+    const held = await session.call<bigint>(lock, "lock", { owner: 1 });
+    const waits = [1, 2].map(() => start(other.call<bigint>(lock, "lock", { owner: 7 })));
+    await world.blocked(lock, 2);
+    await session.call(lock, "unlock", { token: held });
+    const [first, second] = await soon(Promise.all(waits));
+    assert.equal(first, second);
+    assert((first ?? 0n) > held);
+  }));
+
 test("readme", async (world) => {
   // Compiled with everything else; here it is pointed at the replicas of the test.
   let code = readFileSync(new URL("readme.js", import.meta.url), "utf8");
