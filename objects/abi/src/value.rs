@@ -21,6 +21,9 @@ pub use time::{Time, nanoseconds};
 pub use crate::interface::{Named, Type, Variant};
 use crate::{Malformed, Reader, Write};
 
+/// Bytes of a length or count.
+const LENGTH: usize = size_of::<u32>();
+
 /// A value that can cross the boundary of a class.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot cross the boundary of a class",
@@ -37,6 +40,10 @@ pub trait Value: Sized {
     /// Appends its bytes.
     fn encode(&self, out: &mut Vec<u8>);
 
+    /// How many bytes `encode` appends. A buffer that is made for them holds a large value once, where one
+    /// that grows as it is written holds it up to three times.
+    fn encoded_len(&self) -> usize;
+
     /// Takes its bytes.
     ///
     /// # Errors
@@ -48,6 +55,12 @@ pub trait Value: Sized {
     #[doc(hidden)]
     fn encode_items(items: &[Self], out: &mut Vec<u8>) {
         items.iter().for_each(|item| item.encode(out));
+    }
+
+    /// How many bytes `encode_items` appends.
+    #[doc(hidden)]
+    fn items_len(items: &[Self]) -> usize {
+        items.iter().map(Self::encoded_len).sum()
     }
 
     /// Takes the bytes of items in a row.
@@ -64,7 +77,7 @@ pub trait Value: Sized {
 /// The bytes of a value.
 #[must_use]
 pub fn to_bytes<T: Value>(value: &T) -> Vec<u8> {
-    let mut out = Vec::new();
+    let mut out = Vec::with_capacity(value.encoded_len());
     value.encode(&mut out);
     out
 }

@@ -114,11 +114,11 @@ pub(crate) fn entries(class: &Ident, methods: &[Method]) -> TokenStream {
                         version: ::core::env!("CARGO_PKG_VERSION"),
                         interface: &INTERFACE,
                         run: |method, arguments| {
-                            let run: fn(&[u8]) -> ::gesmas_sdk::class::Finish = match method {
+                            let run: fn(::std::vec::Vec<u8>) -> ::gesmas_sdk::class::Finish = match method {
                                 #(#arms,)*
                                 other => ::core::panic!("the class has no method {other}"),
                             };
-                            ::gesmas_sdk::host::catch(|| run(arguments))
+                            ::gesmas_sdk::host::catch(|| run(arguments.to_vec()))
                         },
                     }
                 }
@@ -150,7 +150,7 @@ fn run(class: &Ident, method: &Method) -> TokenStream {
     });
     let reader = if names.is_empty() { quote!(_) } else { quote!(reader) };
     quote! {
-        fn #run(arguments: &[u8]) -> ::gesmas_sdk::class::Finish {
+        fn #run(arguments: ::std::vec::Vec<u8>) -> ::gesmas_sdk::class::Finish {
             ::gesmas_sdk::class::run(
                 arguments,
                 |#reader| ::core::result::Result::Ok((#(#decoded,)*)),

@@ -26,7 +26,7 @@ pub(crate) fn derive(input: &DeriveInput) -> TokenStream {
     if let Some(errors) = mistakes.into_tokens() {
         return errors;
     }
-    let (ty, encode, decode) = match &input.data {
+    let (ty, encode, length, decode) = match &input.data {
         Data::Struct(data) => record(&input.ident, &data.fields),
         Data::Enum(data) => {
             let variants: Vec<_> =
@@ -43,6 +43,10 @@ pub(crate) fn derive(input: &DeriveInput) -> TokenStream {
             #[allow(unused_variables, reason = "a type without fields encodes nothing")]
             fn encode(&self, out: &mut ::std::vec::Vec<u8>) {
                 #encode
+            }
+
+            fn encoded_len(&self) -> usize {
+                #length
             }
 
             #[allow(unused_variables, reason = "a type without fields decodes nothing")]
@@ -101,7 +105,8 @@ fn member(index: usize, ident: Option<&Ident>) -> Member {
     ident.map_or_else(|| Member::Unnamed(Index::from(index)), |ident| Member::Named(ident.clone()))
 }
 
-type Parts = (TokenStream, TokenStream, TokenStream);
+/// Its type, how it is encoded, how long that is, and how it is decoded.
+type Parts = (TokenStream, TokenStream, TokenStream, TokenStream);
 
 fn record(ident: &Ident, fields: &Fields) -> Parts {
     let (name, named, decoded) = (ident.to_string(), named(fields), decoded(fields));
@@ -109,9 +114,14 @@ fn record(ident: &Ident, fields: &Fields) -> Parts {
         let member = member(index, field.ident.as_ref());
         quote! { ::gesmas_sdk::abi::value::Value::encode(&self.#member, out); }
     });
+    let lengths = fields.iter().enumerate().map(|(index, field)| {
+        let member = member(index, field.ident.as_ref());
+        quote! { + ::gesmas_sdk::abi::value::Value::encoded_len(&self.#member) }
+    });
     (
         quote! { ::gesmas_sdk::abi::interface::Type::Record { name: #name, fields: #named } },
         quote! { #(#encoded)* },
+        quote! { 0 #(#lengths)* },
         quote! { ::core::result::Result::Ok(Self { #decoded }) },
     )
 }
@@ -122,20 +132,29 @@ fn choice(ident: &Ident, variants: &[(&Ident, &Fields)]) -> Parts {
         let (name, fields) = (variant.to_string(), named(fields));
         quote! { ::gesmas_sdk::abi::interface::Variant { name: #name, fields: #fields } }
     });
-    let encoded = variants.iter().enumerate().map(|(tag, (variant, fields))| {
-        let tag = tag as u8;
+    let arm = |variant: &Ident, fields: &Fields, body: &dyn Fn(&[Ident]) -> TokenStream| {
         let members = fields.iter().enumerate();
         let bound: Vec<_> = (0..fields.len()).map(|index| format_ident!("field_{index}")).collect();
         let pattern = members.zip(&bound).map(|((index, field), bound)| {
             let member = member(index, field.ident.as_ref());
             quote!(#member: #bound)
         });
-        quote! {
-            Self::#variant { #(#pattern),* } => {
+        let body = body(&bound);
+        quote! { Self::#variant { #(#pattern),* } => { #body } }
+    };
+    let encoded = variants.iter().enumerate().map(|(tag, (variant, fields))| {
+        let tag = tag as u8;
+        arm(variant, fields, &|bound| {
+            quote! {
                 out.push(#tag);
                 #(::gesmas_sdk::abi::value::Value::encode(#bound, out);)*
             }
-        }
+        })
+    });
+    let lengths = variants.iter().map(|(variant, fields)| {
+        arm(variant, fields, &|bound| {
+            quote! { 1 #(+ ::gesmas_sdk::abi::value::Value::encoded_len(#bound))* }
+        })
     });
     let decoded = variants.iter().enumerate().map(|(tag, (variant, fields))| {
         let (tag, fields) = (tag as u8, decoded(fields));
@@ -146,6 +165,7 @@ fn choice(ident: &Ident, variants: &[(&Ident, &Fields)]) -> Parts {
             ::gesmas_sdk::abi::interface::Type::Choice { name: #name, variants: &[#(#described),*] }
         },
         quote! { match self { #(#encoded)* } },
+        quote! { match self { #(#lengths)* } },
         quote! {
             match reader.u8()? {
                 #(#decoded,)*

@@ -114,14 +114,17 @@ pub const fn error_type<R: Returned>() -> Option<Type> {
     <R::Error as MethodError>::TYPE
 }
 
-/// Runs a method: decodes its arguments, all of them, opens the state, calls the body.
+/// Runs a method: decodes its arguments, all of them, opens the state, calls the body. While the body
+/// runs, a large argument is in memory once.
 pub fn run<S: State, A, R: Returned>(
-    arguments: &[u8],
+    arguments: Vec<u8>,
     decode: impl FnOnce(&mut Reader<'_>) -> Result<A, Malformed>,
     body: impl FnOnce(&mut S, A) -> R,
 ) -> Finish {
-    let mut reader = Reader::new(arguments);
-    match decode(&mut reader).and_then(|decoded| reader.end().map(|()| decoded)) {
+    let mut reader = Reader::new(&arguments);
+    let decoded = decode(&mut reader).and_then(|decoded| reader.end().map(|()| decoded));
+    drop(arguments);
+    match decoded {
         Ok(decoded) => body(&mut S::open(), decoded).finish(),
         Err(reason) => Finish::malformed(reason),
     }

@@ -27,6 +27,10 @@ macro_rules! identifier {
                 self.0.encode(out);
             }
 
+            fn encoded_len(&self) -> usize {
+                self.0.encoded_len()
+            }
+
             fn decode(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
                 reader.u64().map(Self)
             }
@@ -80,6 +84,13 @@ impl<A> Handler<A> {
 pub struct Method<A> {
     name: &'static str,
     arguments: PhantomData<fn(A)>,
+}
+
+/// A method can continue in a handler as it can in a method.
+impl<A> From<Handler<A>> for Method<A> {
+    fn from(handler: Handler<A>) -> Self {
+        Self::new(handler.name)
+    }
 }
 
 impl<A> Method<A> {
@@ -159,31 +170,63 @@ pub fn abort<E: MethodError>(error: E) -> ! {
     host::finish(&Request::Abort { payload: &error.into_payload() })
 }
 
-/// Starts over in another method (or the same), with an empty journal, under the same request: for
-/// loops that block again and again. What was done stands, and the caller waits on.
-pub fn continue_with<A: Value>(method: Method<A>, arguments: A) -> ! {
+/// Starts over in another method, a handler, or the same, with an empty journal, under the same request:
+/// for loops that block again and again. What was done stands, and the caller waits on.
+///
+/// A handler whose work can fail (a limit stands against it, say) first sets a timer that calls it again,
+/// and then goes on in another handler that does the work and cancels the timer. Should the work fail, it
+/// is undone as a segment of its own, and the timer stands.
+///
+/// ```
+/// use gesmas_sdk::prelude::*;
+///
+/// /// Counts the hours.
+/// #[class]
+/// pub struct Clock { hours: Value<u64>, next: Value<Alarm> }
+///
+/// #[methods]
+/// impl Clock {
+///     /// Begins to count.
+///     pub fn begin(&mut self) -> Result<()> {
+///         self.next.set(ctx::after(Duration::from_secs(3_600), Self::STRIKE, ()));
+///         Ok(())
+///     }
+///
+///     #[handler]
+///     fn strike(&mut self) {
+///         self.next.set(ctx::after(Duration::from_secs(30), Self::STRIKE, ()));
+///         ctx::continue_with(Self::COUNT, ())
+///     }
+///
+///     #[handler]
+///     fn count(&mut self) {
+///         self.hours.set(self.hours.get() + 1);
+///         let again = ctx::after(Duration::from_secs(3_600), Self::STRIKE, ());
+///         if let Some(alarm) = self.next.take() {
+///             ctx::cancel(alarm);
+///         }
+///         self.next.set(again);
+///     }
+/// }
+/// # fn main() {}
+/// ```
+pub fn continue_with<A: Value>(method: impl Into<Method<A>>, arguments: A) -> ! {
     let arguments = to_bytes(&arguments);
-    host::finish(&Request::Continue { method: method.name, arguments: &arguments })
+    host::finish(&Request::Continue { method: method.into().name, arguments: &arguments })
 }
 
 /// Invokes a handler of this object once when a session is over.
 pub fn watch_session<A: Value>(session: Session, handler: Handler<A>, arguments: A) -> Alarm {
-    let arguments = to_bytes(&arguments);
-    Alarm(host::number(&Request::WatchSession {
-        session: session.0,
-        handler: handler.name,
-        arguments: &arguments,
-    }))
+    let request =
+        Request::WatchSession { session: session.0, handler: handler.name, arguments: &[] };
+    Alarm(host::ask_with(&request, arguments, 0, |reader| reader.u64()))
 }
 
 /// Invokes a handler of this object once after a while.
 pub fn after<A: Value>(duration: Duration, handler: Handler<A>, arguments: A) -> Alarm {
-    let arguments = to_bytes(&arguments);
-    Alarm(host::number(&Request::After {
-        duration: nanoseconds(duration),
-        handler: handler.name,
-        arguments: &arguments,
-    }))
+    let duration = nanoseconds(duration);
+    let request = Request::After { duration, handler: handler.name, arguments: &[] };
+    Alarm(host::ask_with(&request, arguments, 0, |reader| reader.u64()))
 }
 
 /// Cancels a timer or watch of this object; false when it has fired or was cancelled before.

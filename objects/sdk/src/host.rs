@@ -10,7 +10,9 @@ mod guest;
 #[cfg(not(target_arch = "wasm32"))]
 mod native;
 
-use gesmas_abi::{Malformed, Reader, call::Request};
+use std::borrow::Cow;
+
+use gesmas_abi::{Malformed, Reader, call::Request, value::Value};
 
 #[cfg(target_arch = "wasm32")]
 use guest as side;
@@ -35,17 +37,73 @@ pub(crate) fn ask<T>(
     if std::thread::panicking() {
         return ignored;
     }
-    let decode = |response: &[u8]| match decode(&mut Reader::new(response)) {
+    let encoded = match request.as_bytes() {
+        Some(bytes) => Cow::Borrowed(bytes),
+        None => {
+            // Most are shorter, and would grow to this in steps.
+            let mut encoded = Vec::with_capacity(REQUEST_ROOM);
+            request.encode(&mut encoded);
+            Cow::Owned(encoded)
+        }
+    };
+    side::call(request.op(), encoded, |response| decoded(response, decode))
+}
+
+/// Makes a host call whose request ends in a value. The request is written without it, with an empty one
+/// in its place, and the value is appended: a large one lies in memory twice at most, and once when
+/// this returns.
+#[inline]
+pub(crate) fn ask_with<V: Value, T>(
+    request: &Request<'_>,
+    value: V,
+    ignored: T,
+    decode: impl FnOnce(&mut Reader<'_>) -> Result<T, Malformed>,
+) -> T {
+    if std::thread::panicking() {
+        return ignored;
+    }
+    let key = match request {
+        Request::MapInsert { key, .. } => key.len(),
+        _ => 0,
+    };
+    let mut encoded = Vec::with_capacity(REQUEST_ROOM + key + value.encoded_len());
+    request.encode(&mut encoded);
+    value.encode(&mut encoded);
+    drop(value);
+    side::call(request.op(), Cow::Owned(encoded), |response| decoded(response, decode))
+}
+
+/// Takes a response apart.
+#[inline]
+fn decoded<T>(response: &[u8], decode: impl FnOnce(&mut Reader<'_>) -> Result<T, Malformed>) -> T {
+    match decode(&mut Reader::new(response)) {
         Ok(answer) => answer,
         Err(_) => panic!("the host's response does not decode"),
-    };
-    if let Some(bytes) = request.as_bytes() {
-        return side::call(request.op(), bytes, decode);
     }
-    // Most are shorter, and would grow to this in steps.
-    let mut encoded = Vec::with_capacity(REQUEST_ROOM);
-    request.encode(&mut encoded);
-    side::call(request.op(), &encoded, decode)
+}
+
+/// A call that ends in a value, without an answer.
+#[inline]
+pub(crate) fn tell_with<V: Value>(request: &Request<'_>, value: V) {
+    ask_with(request, value, (), |_| Ok(()));
+}
+
+/// A call that ends in a value, and answers a value or none.
+#[inline]
+pub(crate) fn optional_with<V: Value, T: Value>(request: &Request<'_>, value: V) -> Option<T> {
+    ask_with(request, value, None, present)
+}
+
+/// Takes a value or none.
+#[inline]
+fn present<T: Value>(reader: &mut Reader<'_>) -> Result<Option<T>, Malformed> {
+    if !reader.flag()? {
+        return Ok(None);
+    }
+    // The store holds what a class of the same layout has written.
+    let value = T::decode(reader)?;
+    reader.end()?;
+    Ok(Some(value))
 }
 
 /// A call without an answer.
@@ -74,16 +132,8 @@ pub(crate) fn text(request: &Request<'_>) -> String {
 
 /// A call that answers a value or none.
 #[inline]
-pub(crate) fn optional<T: gesmas_abi::value::Value>(request: &Request<'_>) -> Option<T> {
-    ask(request, None, |reader| {
-        if !reader.flag()? {
-            return Ok(None);
-        }
-        // The store holds what a class of the same layout has written.
-        let value = T::decode(reader)?;
-        reader.end()?;
-        Ok(Some(value))
-    })
+pub(crate) fn optional<T: Value>(request: &Request<'_>) -> Option<T> {
+    ask(request, None, present)
 }
 
 /// Ends the method by a call that does not return.

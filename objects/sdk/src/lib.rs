@@ -50,6 +50,12 @@
 //! - Methods return [`Result<T>`](Result), or `Result<T, E>` with an error enum marked
 //!   [`#[error]`](error).
 //! - The time, randomness and everything else about the call come from [`ctx`].
+//! - A list that one call returns, and the work that one handler does, are bounded in number and in bytes:
+//!   [`state::Portion`]. A handler whose work can fail sets a timer for the next attempt before it begins:
+//!   [`ctx::continue_with`] shows how.
+//! - An argument of the greatest size, a megabyte of the four that an instance has, is in memory once when
+//!   the method begins, and so is a value that was stored or read. A method that holds two more at one time
+//!   has room for nothing else.
 //!
 //! The crate of a class is an ordinary library crate. `gesmas-build` compiles it to WebAssembly from
 //! a build script, `gesmas class build` from the command line; off WebAssembly the same crate gives
@@ -106,7 +112,7 @@ pub mod prelude {
     pub use crate::{
         Cancelled, NotAcquired, Result, ctx,
         ctx::{Alarm, Session},
-        state::{Deque, Holder, Map, Owner, Permit, Semaphore, SemaphoreMap, Set, Value},
+        state::{Deque, Holder, Map, Owner, Permit, Portion, Semaphore, SemaphoreMap, Set, Value},
     };
     pub use core::time::Duration;
     pub use std::collections::{BTreeMap, BTreeSet};

@@ -9,6 +9,7 @@
 
 mod deque;
 mod map;
+mod portion;
 mod semaphore;
 mod set;
 mod value;
@@ -18,6 +19,7 @@ use gesmas_abi::interface::{ClassField, FieldKind, Type};
 pub use crate::ctx::Permit;
 pub use deque::Deque;
 pub use map::{Entries, Map};
+pub use portion::Portion;
 pub use semaphore::{Holder, Owner, Semaphore, SemaphoreMap};
 pub use set::{Keys, Set};
 pub use value::Value;

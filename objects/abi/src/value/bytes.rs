@@ -3,7 +3,7 @@
 use alloc::{string::String, vec::Vec};
 use core::{borrow::Borrow, fmt, ops::Deref};
 
-use super::{Malformed, Reader, Type, Value, Write};
+use super::{LENGTH, Malformed, Reader, Type, Value, Write};
 
 /// A byte string. `Vec<u8>` has the same type and the same bytes; this one says what it is.
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -14,6 +14,10 @@ impl Value for Bytes {
 
     fn encode(&self, out: &mut Vec<u8>) {
         out.put_led(&self.0);
+    }
+
+    fn encoded_len(&self) -> usize {
+        LENGTH + self.0.len()
     }
 
     fn decode(reader: &mut Reader<'_>) -> Result<Self, Malformed> {

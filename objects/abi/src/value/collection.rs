@@ -5,7 +5,7 @@ use alloc::{
     vec::Vec,
 };
 
-use super::{Malformed, Reader, Type, Value, Write};
+use super::{LENGTH, Malformed, Reader, Type, Value, Write};
 
 /// Least bytes of an item. A collection of items without bytes does not compile, since then the
 /// length of an input would not bound the count.
@@ -27,6 +27,10 @@ impl<T: Value> Value for Vec<T> {
         T::encode_items(self, out);
     }
 
+    fn encoded_len(&self) -> usize {
+        LENGTH + T::items_len(self)
+    }
+
     fn decode(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
         let count = reader.count(const { least::<T>() })?;
         T::decode_items(count, reader)
@@ -39,6 +43,10 @@ impl<T: Value> Value for Option<T> {
     fn encode(&self, out: &mut Vec<u8>) {
         out.put_u8(u8::from(self.is_some()));
         self.iter().for_each(|value| value.encode(out));
+    }
+
+    fn encoded_len(&self) -> usize {
+        1 + self.as_ref().map_or(0, T::encoded_len)
     }
 
     fn decode(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
@@ -55,6 +63,11 @@ impl<K: Value + Ord, V: Value> Value for BTreeMap<K, V> {
             key.encode(out);
             value.encode(out);
         }
+    }
+
+    fn encoded_len(&self) -> usize {
+        let entries = self.iter().map(|(key, value)| key.encoded_len() + value.encoded_len());
+        LENGTH + entries.sum::<usize>()
     }
 
     fn decode(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
@@ -79,6 +92,10 @@ impl<K: Value + Ord> Value for BTreeSet<K> {
         self.iter().for_each(|key| key.encode(out));
     }
 
+    fn encoded_len(&self) -> usize {
+        LENGTH + self.iter().map(K::encoded_len).sum::<usize>()
+    }
+
     fn decode(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
         let count = reader.count(const { least::<K>() })?;
         let mut set = Self::new();
@@ -100,6 +117,10 @@ macro_rules! tuple {
 
             fn encode(&self, out: &mut Vec<u8>) {
                 $(self.$index.encode(out);)*
+            }
+
+            fn encoded_len(&self) -> usize {
+                0 $(+ self.$index.encoded_len())*
             }
 
             fn decode(reader: &mut Reader<'_>) -> Result<Self, Malformed> {

@@ -2,7 +2,7 @@
 
 use alloc::{borrow::ToOwned, string::String, vec::Vec};
 
-use super::{Malformed, Reader, Type, Value, Write};
+use super::{LENGTH, Malformed, Reader, Type, Value, Write};
 
 macro_rules! integer {
     ($($name:ident $ty:ident),*) => {$(
@@ -11,6 +11,10 @@ macro_rules! integer {
 
             fn encode(&self, out: &mut Vec<u8>) {
                 out.put(&self.to_le_bytes());
+            }
+
+            fn encoded_len(&self) -> usize {
+                size_of::<Self>()
             }
 
             fn decode(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
@@ -29,12 +33,20 @@ impl Value for u8 {
         out.push(*self);
     }
 
+    fn encoded_len(&self) -> usize {
+        1
+    }
+
     fn decode(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
         reader.u8()
     }
 
     fn encode_items(items: &[Self], out: &mut Vec<u8>) {
         out.put(items);
+    }
+
+    fn items_len(items: &[Self]) -> usize {
+        items.len()
     }
 
     fn decode_items(count: usize, reader: &mut Reader<'_>) -> Result<Vec<Self>, Malformed> {
@@ -49,6 +61,10 @@ impl Value for bool {
         out.push(u8::from(*self));
     }
 
+    fn encoded_len(&self) -> usize {
+        1
+    }
+
     fn decode(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
         reader.flag()
     }
@@ -58,6 +74,10 @@ impl Value for () {
     const TYPE: Type = Type::Unit;
 
     fn encode(&self, _: &mut Vec<u8>) {}
+
+    fn encoded_len(&self) -> usize {
+        0
+    }
 
     fn decode(_: &mut Reader<'_>) -> Result<Self, Malformed> {
         Ok(())
@@ -69,6 +89,10 @@ impl Value for String {
 
     fn encode(&self, out: &mut Vec<u8>) {
         out.put_led(self.as_bytes());
+    }
+
+    fn encoded_len(&self) -> usize {
+        LENGTH + self.len()
     }
 
     fn decode(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
@@ -84,6 +108,10 @@ impl<const N: usize> Value for [u8; N] {
 
     fn encode(&self, out: &mut Vec<u8>) {
         out.put(self);
+    }
+
+    fn encoded_len(&self) -> usize {
+        N
     }
 
     fn decode(reader: &mut Reader<'_>) -> Result<Self, Malformed> {

@@ -14,6 +14,7 @@ use super::*;
 fn check<T: Value + PartialEq + Debug>(value: T, ty: Type, bytes: &[u8]) {
     assert_eq!(T::TYPE, ty);
     assert_eq!(to_bytes(&value), bytes);
+    assert_eq!(value.encoded_len(), bytes.len(), "the length that a buffer is made for");
     assert!(bytes.len() >= T::TYPE.least());
     assert_eq!(from_bytes::<T>(bytes), Ok(value));
 }

@@ -50,6 +50,10 @@ impl Value for Time {
         out.put_u64(self.0);
     }
 
+    fn encoded_len(&self) -> usize {
+        size_of::<u64>()
+    }
+
     fn decode(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
         reader.u64().map(Self)
     }
@@ -61,6 +65,10 @@ impl Value for Duration {
 
     fn encode(&self, out: &mut Vec<u8>) {
         out.put_u64(nanoseconds(*self));
+    }
+
+    fn encoded_len(&self) -> usize {
+        size_of::<u64>()
     }
 
     fn decode(reader: &mut Reader<'_>) -> Result<Self, Malformed> {

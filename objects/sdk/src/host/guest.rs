@@ -1,7 +1,7 @@
 //! The side of a WebAssembly module.
 #![allow(unsafe_code, reason = "imports are declared and called here, and nowhere else")]
 
-use std::panic::PanicHookInfo;
+use std::{borrow::Cow, panic::PanicHookInfo};
 
 use gesmas_abi::call::{Op, Request, ReturnKind};
 
@@ -26,7 +26,8 @@ fn fetch(length: u32) -> Vec<u8> {
     bytes
 }
 
-pub(super) fn call<T>(op: Op, request: &[u8], decode: impl FnOnce(&[u8]) -> T) -> T {
+/// The request is given back before its response is fetched: of two large ones one is in memory.
+pub(super) fn call<T>(op: Op, request: Cow<'_, [u8]>, decode: impl FnOnce(&[u8]) -> T) -> T {
     let mut buffer = [0; RESPONSE_BUFFER];
     // SAFETY: the host reads the request and writes at most `RESPONSE_BUFFER` bytes.
     let length = unsafe {
@@ -38,6 +39,7 @@ pub(super) fn call<T>(op: Op, request: &[u8], decode: impl FnOnce(&[u8]) -> T) -
             RESPONSE_BUFFER as u32,
         )
     };
+    drop(request);
     match buffer.get(..length as usize) {
         Some(response) => decode(response),
         None => decode(&fetch(length)),
@@ -47,14 +49,14 @@ pub(super) fn call<T>(op: Op, request: &[u8], decode: impl FnOnce(&[u8]) -> T) -
 pub(super) fn finish(request: &Request<'_>) -> ! {
     let mut encoded = Vec::new();
     request.encode(&mut encoded);
-    call(request.op(), &encoded, |_| ());
+    call(request.op(), Cow::Owned(encoded), |_| ());
     core::arch::wasm32::unreachable()
 }
 
 /// What the export of a method does.
-pub fn enter(arguments_length: u32, run: fn(&[u8]) -> Finish) {
+pub fn enter(arguments_length: u32, run: fn(Vec<u8>) -> Finish) {
     std::panic::set_hook(Box::new(report));
-    let finish = run(&fetch(arguments_length));
+    let finish = run(fetch(arguments_length));
     let (kind, payload) = match &finish {
         Finish::Returned(payload) => (ReturnKind::Ok, payload.as_slice()),
         Finish::Failed(payload) => (ReturnKind::Error, payload.as_slice()),
@@ -70,5 +72,5 @@ pub fn enter(arguments_length: u32, run: fn(&[u8]) -> Finish) {
 /// never gets to look for a console.
 fn report(info: &PanicHookInfo<'_>) {
     let message = super::panic_message(info);
-    call(Op::Panic, message.as_bytes(), |_| ());
+    call(Op::Panic, Cow::Borrowed(message.as_bytes()), |_| ());
 }

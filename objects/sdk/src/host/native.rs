@@ -10,6 +10,7 @@
 
 use std::{
     any::Any,
+    borrow::Cow,
     cell::RefCell,
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind, set_hook, take_hook},
     rc::Rc,
@@ -61,11 +62,11 @@ pub fn install(port: Option<Rc<dyn Port>>) -> Option<Rc<dyn Port>> {
     PORT.with_borrow_mut(|installed| core::mem::replace(installed, port))
 }
 
-pub(super) fn call<T>(op: Op, request: &[u8], decode: impl FnOnce(&[u8]) -> T) -> T {
+pub(super) fn call<T>(op: Op, request: Cow<'_, [u8]>, decode: impl FnOnce(&[u8]) -> T) -> T {
     let port = PORT.with_borrow(Clone::clone);
     let port = port.expect("a method of a class runs in an engine, which installs its port");
     let (mut decode, mut answer) = (Some(decode), None);
-    port.call(op as u32, request, &mut |response| {
+    port.call(op as u32, &request, &mut |response| {
         answer = decode.take().map(|decode| decode(response));
     });
     answer.expect("a port answers each call")

@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use gesmas_abi::{
     call::Request,
     interface::{FieldKind, Type},
-    value::{Value, to_bytes},
+    value::Value,
 };
 
 use super::Handle;
@@ -21,12 +21,12 @@ pub struct Deque<T> {
 impl<T: Value> Deque<T> {
     /// Appends an item.
     pub fn push_back(&mut self, item: T) {
-        host::tell(&Request::PushBack { deque: self.name.as_bytes(), value: &to_bytes(&item) });
+        host::tell_with(&Request::PushBack { deque: self.name.as_bytes(), value: &[] }, item);
     }
 
     /// Prepends an item.
     pub fn push_front(&mut self, item: T) {
-        host::tell(&Request::PushFront { deque: self.name.as_bytes(), value: &to_bytes(&item) });
+        host::tell_with(&Request::PushFront { deque: self.name.as_bytes(), value: &[] }, item);
     }
 
     /// Takes the last item.

@@ -1,12 +1,13 @@
 //! Keys with values, in the order of the keys.
 
-use std::{collections::VecDeque, marker::PhantomData};
+use std::marker::PhantomData;
 
 use gesmas_abi::{
+    Reader,
     call::Request,
     interface::{FieldKind, Type},
     key::{Key, from_key, to_key},
-    value::{Value, from_bytes, to_bytes},
+    value::{Value, from_bytes},
 };
 
 use super::Handle;
@@ -25,11 +26,8 @@ pub struct Map<K, V> {
 impl<K: Key, V: Value> Map<K, V> {
     /// Sets the value of a key and returns the former one.
     pub fn insert(&mut self, key: &K, value: V) -> Option<V> {
-        host::optional(&Request::MapInsert {
-            map: self.name.as_bytes(),
-            key: &to_key(key),
-            value: &to_bytes(&value),
-        })
+        let (map, key) = (self.name.as_bytes(), to_key(key));
+        host::optional_with(&Request::MapInsert { map, key: &key, value: &[] }, value)
     }
 
     /// The value of a key.
@@ -41,7 +39,8 @@ impl<K: Key, V: Value> Map<K, V> {
     /// Whether a key is there.
     #[must_use]
     pub fn contains_key(&self, key: &K) -> bool {
-        self.get(key).is_some()
+        let request = Request::MapGet { map: self.name.as_bytes(), key: &to_key(key) };
+        host::ask(&request, false, |reader| reader.flag())
     }
 
     /// Removes a key and returns its value.
@@ -109,9 +108,32 @@ pub struct Entries<K, V> {
     after: Option<Vec<u8>>,
     reverse: bool,
     page: u32,
-    fetched: VecDeque<(Vec<u8>, Vec<u8>)>,
+    fetched: Page,
     done: bool,
     entry: PhantomData<fn() -> (K, V)>,
+}
+
+/// A page of entries as the host wrote it: each is taken apart when it is asked for, so that a large one
+/// is in memory twice at most.
+#[derive(Default)]
+struct Page {
+    bytes: Vec<u8>,
+    /// How many bytes are taken.
+    taken: usize,
+    /// How many entries are not.
+    left: usize,
+}
+
+impl Page {
+    fn next(&mut self) -> Option<(&[u8], &[u8])> {
+        self.left = self.left.checked_sub(1)?;
+        let mut reader = Reader::new(&self.bytes[self.taken..]);
+        let (Ok(key), Ok(value)) = (reader.led(), reader.led()) else {
+            panic!("the host's response does not decode");
+        };
+        self.taken = self.bytes.len() - reader.remaining();
+        Some((key, value))
+    }
 }
 
 impl<K, V> Entries<K, V> {
@@ -121,28 +143,25 @@ impl<K, V> Entries<K, V> {
         reverse: bool,
         page: u32,
     ) -> Self {
-        let fetched = VecDeque::new();
+        let fetched = Page::default();
         Self { name, after, reverse, page, fetched, done: false, entry: PhantomData }
     }
 
     /// An empty page is the end; a short one need not be, since the kernel also bounds its bytes.
     fn fetch(&mut self) {
+        // The former page makes room first.
+        self.fetched = Page::default();
         let request = Request::Scan {
             collection: self.name.as_bytes(),
             after: self.after.as_deref(),
             reverse: self.reverse,
             entries: self.page,
         };
-        self.fetched = host::ask(&request, VecDeque::new(), |reader| {
-            let count = reader.count(8)?;
-            let mut entries = VecDeque::with_capacity(count);
-            for _ in 0..count {
-                entries.push_back((reader.led()?.to_vec(), reader.led()?.to_vec()));
-            }
-            Ok(entries)
+        self.fetched = host::ask(&request, Page::default(), |reader| {
+            let left = reader.count(8)?;
+            Ok(Page { bytes: reader.rest().to_vec(), taken: 0, left })
         });
-        self.after = self.fetched.back().map(|(key, _)| key.clone());
-        self.done = self.fetched.is_empty();
+        self.done = self.fetched.left == 0;
     }
 }
 
@@ -150,11 +169,15 @@ impl<K: Key, V: Value> Iterator for Entries<K, V> {
     type Item = (K, V);
 
     fn next(&mut self) -> Option<(K, V)> {
-        if self.fetched.is_empty() && !self.done {
+        if self.fetched.left == 0 && !self.done {
             self.fetch();
         }
-        let (key, value) = self.fetched.pop_front()?;
-        match (from_key(&key), from_bytes(&value)) {
+        let last = self.fetched.left == 1;
+        let (key, value) = self.fetched.next()?;
+        if last {
+            self.after = Some(key.to_vec());
+        }
+        match (from_key(key), from_bytes(value)) {
             (Ok(key), Ok(value)) => Some((key, value)),
             _ => panic!("an entry of a map is of another layout"),
         }

@@ -46,6 +46,12 @@ impl<K: Key> Set<K> {
         Keys(self.0.iter())
     }
 
+    /// The keys after this one, from the least up.
+    #[must_use]
+    pub fn iter_after(&self, key: &K) -> Keys<K> {
+        Keys(self.0.iter_after(key))
+    }
+
     /// The least key.
     #[must_use]
     pub fn first(&self) -> Option<K> {

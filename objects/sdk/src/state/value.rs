@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use gesmas_abi::{
     call::Request,
     interface::{FieldKind, Type},
-    value::{self, to_bytes},
+    value,
 };
 
 use super::Handle;
@@ -36,7 +36,7 @@ impl<T: value::Value> Value<T> {
 
     /// Sets the value.
     pub fn set(&mut self, value: T) {
-        host::tell(&Request::Set { key: self.name.as_bytes(), value: &to_bytes(&value) });
+        host::tell_with(&Request::Set { key: self.name.as_bytes(), value: &[] }, value);
     }
 
     /// Removes the value and returns it.
