@@ -35,9 +35,10 @@ pub struct Limits {
     pub state_bytes: u64,
     /// Objects.
     pub objects: u64,
-    /// Key of an object's store, bytes.
+    /// Key of an object's store, bytes, with the name of its collection. A zero byte of a caller's key takes
+    /// two here, so that a key of a kibibyte fits whatever is in it.
     pub key_bytes: u64,
-    /// Value in an object's store, bytes.
+    /// Value in an object's store, bytes. The largest argument fits, with what a class keeps beside it.
     pub value_bytes: u64,
     /// Entries that one scan lists.
     pub scan_entries: u64,
@@ -75,7 +76,7 @@ pub struct Limits {
     pub replies_per_session: u64,
     /// Arguments of one call, bytes.
     pub argument_bytes: u64,
-    /// Result of one call, bytes.
+    /// Result of one call, bytes. The largest argument fits, with what a class says of it.
     pub reply_bytes: u64,
     /// Line that a method logs, bytes; the rest is cut off.
     pub log_bytes: u64,
@@ -133,6 +134,8 @@ pub struct ModuleLimits {
 const KIB: u64 = 1 << 10;
 /// One mebibyte.
 const MIB: u64 = 1 << 20;
+/// Room for what classes put around the arguments of their callers.
+const AROUND: u64 = 64 * KIB;
 
 impl Default for Limits {
     fn default() -> Self {
@@ -146,8 +149,8 @@ impl Default for Limits {
             object_bytes: 64 * MIB,
             state_bytes: 2_048 * MIB,
             objects: 4_000_000,
-            key_bytes: KIB,
-            value_bytes: MIB,
+            key_bytes: 4 * KIB,
+            value_bytes: MIB + AROUND,
             scan_entries: 1_000,
             scan_bytes: 256 * KIB,
             semaphores_per_object: 100_000,
@@ -165,7 +168,7 @@ impl Default for Limits {
             requests_per_session: 20_000,
             replies_per_session: 20_000,
             argument_bytes: MIB,
-            reply_bytes: MIB,
+            reply_bytes: MIB + AROUND,
             log_bytes: 4 * KIB,
             principal_bytes: 255,
             session_timeout: 24 * 3_600 * 1_000_000_000,
