@@ -292,6 +292,53 @@ impl World {
         std::mem::take(&mut self.faults)
     }
 
+    /// An operator has every handler called once more whose fault an object keeps. Tells how many there were.
+    ///
+    /// # Panics
+    /// When the name is not one of an object, or the class has no such handler any more.
+    pub fn retry_faults(&mut self, name: &str) -> usize {
+        let faults = self.object(name).map(|object| object.faults).unwrap_or_default();
+        for fault in &faults {
+            let (object, fault) = (self.name(name), fault.alarm);
+            self.operate(RequestBody::EndFault { object, fault, retry: true });
+        }
+        self.advance(Duration::from_millis(1));
+        faults.len()
+    }
+
+    /// An operator removes an object of the class, if there is one of this name.
+    ///
+    /// # Panics
+    /// When the name is not one of an object.
+    pub fn remove(&mut self, name: &str) {
+        if self.object(name).is_some() {
+            let object = self.name(name);
+            self.operate(RequestBody::RemoveObject { object });
+            self.settle();
+        }
+    }
+
+    /// An operator changes a limit of the cluster.
+    ///
+    /// # Panics
+    /// When there is none of this name, or it cannot have this value.
+    pub fn set_limit(&mut self, name: &str, value: u64) {
+        self.operate(RequestBody::SetLimit { name: name.into(), value });
+        self.settle();
+    }
+
+    /// An operator's request, in a session of its own.
+    fn operate(&mut self, body: RequestBody) {
+        let operator = self.client().session;
+        let effects = self.request(operator, body);
+        let outcome = effects.into_iter().find_map(|effect| match effect {
+            Effect::Reply { session, outcome, .. } if session == operator => Some(outcome),
+            _ => None,
+        });
+        let outcome = outcome.expect("what operators ask for is answered at once");
+        outcome.unwrap_or_else(|error| panic!("the operator is refused: {error}"));
+    }
+
     /// An object of the class as operators see it; none if there is no such object.
     ///
     /// # Panics

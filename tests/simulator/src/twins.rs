@@ -64,6 +64,10 @@ twins! {
     RegisterIgnoresVersion of "Register" runs register_ignores_version,
     /// Now and then a value is not written.
     RegisterLosesValue of "Register" runs register_loses_value,
+    /// A job that is given back is there again at once.
+    JobComesAtOnce of "WorkQueue" runs job_comes_at_once,
+    /// Giving back a job ends it.
+    JobGivenAway of "WorkQueue" runs job_given_away,
     /// Who runs while another leads leads too.
     ElectionOfTwo of "Election" runs election_of_two,
     /// Who resigns keeps the seat.
@@ -173,6 +177,22 @@ fn register_loses_value(method: &str, bytes: &[u8]) -> Finish {
         return answer(&ctx::fencing_token());
     }
     rightly("Register", method, bytes)
+}
+
+fn job_comes_at_once(method: &str, bytes: &[u8]) -> Finish {
+    if method == "nack" {
+        let (lease, _): (u64, Option<Duration>) = arguments(bytes);
+        return rightly("WorkQueue", method, &to_bytes(&(lease, Some(Duration::ZERO))));
+    }
+    rightly("WorkQueue", method, bytes)
+}
+
+fn job_given_away(method: &str, bytes: &[u8]) -> Finish {
+    if method == "nack" {
+        let (lease, _): (u64, Option<Duration>) = arguments(bytes);
+        return rightly("WorkQueue", "ack", &to_bytes(&lease));
+    }
+    rightly("WorkQueue", method, bytes)
 }
 
 fn election_of_two(method: &str, bytes: &[u8]) -> Finish {

@@ -32,13 +32,14 @@ fn a_bug_that_no_client_sees_is_noticed_by_comparison() {
 }
 
 /// The classes with wrong twins, and the names of their checkers.
-const TWINS: [(&str, &str); 6] = [
+const TWINS: [(&str, &str); 7] = [
     ("Election", "election"),
     ("Latch", "latch"),
     ("Lease", "lease"),
     ("RateLimiter", "rate limiter"),
     ("Register", "register"),
     ("TupleSpace", "tuple space"),
+    ("WorkQueue", "work queue"),
 ];
 
 #[test]

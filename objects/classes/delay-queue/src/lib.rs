@@ -7,8 +7,12 @@
 //! Transient: a queue without items and takers takes no room. Every method costs the same however many
 //! items there are, but for the logarithm of an ordered map; one timer wakes for the items that are due
 //! next.
-//! Invariants: permits of `filled` that are counted or on their way to a taker are as many as the items in
-//! `due`; while items are in `waiting`, the timer in `next` is that of the first.
+//! Items stay where they are when they become due, and are counted, a portion at a time: neither their
+//! number nor their size can make that fail. Should it fail for want of something else, a timer calls it again,
+//! and so does whoever puts the next item.
+//! Invariants: the items up to `counted` in `order` are as many as the permits of `filled` that are counted
+//! or on their way to a taker; while there are others, the timer in `next` goes off for the first of them,
+//! or has gone off and goes off again.
 //! Not here: redelivery, as for `Queue`; and a bound.
 //!
 //! ```text
@@ -37,20 +41,29 @@
 
 use gesmas_sdk::prelude::*;
 
-/// Items that become due in one run of the handler at most; the rest follows at once, in a step of its
-/// own, so that any number may be due at one time.
-const PAGE: usize = 500;
+/// Items that become due in one step at most; the rest follows in steps of its own, so that any number
+/// may be due at one time.
+const PORTION: u32 = 500;
+/// After how long the timer goes off again whose handler failed.
+const AGAIN: Duration = Duration::from_secs(30);
 
 /// A queue of items with delays.
 #[class(transient)]
 pub struct DelayQueue {
-    waiting: Map<(Time, u64), Bytes>,
+    /// Items by their numbers.
+    items: Map<u64, Bytes>,
+    /// When each is due, and its number; how many bytes it has.
+    order: Map<Place, u32>,
+    /// The last place whose item is known to be due. There is one while there are items.
+    counted: Value<Place>,
     next: Value<Next>,
-    due: Deque<Bytes>,
     filled: Semaphore,
 }
 
-/// The timer for the first of the items that are not due.
+/// When an item is due, and its number.
+type Place = (Time, u64);
+
+/// The timer for the first of the items that are not known to be due.
 #[derive(Value)]
 struct Next {
     due: Time,
@@ -65,12 +78,19 @@ impl DelayQueue {
 
     /// Puts an item that is due after a delay, and returns when that is.
     pub fn put(&mut self, item: Bytes, delay: Duration) -> Result<Time> {
-        let due = ctx::now() + delay;
-        if delay.is_zero() {
-            self.is_due(item);
-        } else {
-            self.waiting.insert(&(due, ctx::fencing_token()), item);
-            self.wake_for(due);
+        let (now, number) = (ctx::now(), ctx::fencing_token());
+        let due = now + delay;
+        if self.items.is_empty() {
+            self.counted.set((Time::default(), 0));
+        }
+        self.order.insert(&(due, number), item.len() as u32);
+        self.items.insert(&number, item);
+        match self.next.read() {
+            // The timer went off, and its handler failed.
+            Some(next) if next.due <= now => self.count(),
+            _ if delay.is_zero() => self.count(),
+            Some(next) if next.due <= due => {}
+            _ => self.wake_for(Some(due)),
         }
         Ok(due)
     }
@@ -96,13 +116,13 @@ impl DelayQueue {
     /// How many items there are, due or not.
     #[read]
     pub fn length(&self) -> Result<u64> {
-        Ok(self.due.len() + self.waiting.len())
+        Ok(self.items.len())
     }
 
     /// How many items are due.
     #[read]
     pub fn due(&self) -> Result<u64> {
-        Ok(self.due.len())
+        Ok(self.filled.value())
     }
 
     /// When the next item will be due of those that are not.
@@ -113,37 +133,66 @@ impl DelayQueue {
 
     #[handler]
     fn some_are_due(&mut self) {
-        self.next.take();
-        let now = ctx::now();
-        let page: Vec<_> =
-            self.waiting.iter().take(PAGE).take_while(|((due, _), _)| *due <= now).collect();
-        for (place, item) in page {
-            self.waiting.remove(&place);
-            self.is_due(item);
-        }
-        if let Some(((due, _), _)) = self.waiting.first() {
-            self.wake_for(due);
+        // A fault that is retried may come when there is nothing to do any more.
+        if let Some(Next { due, .. }) = self.next.read() {
+            let alarm = ctx::after(AGAIN, Self::SOME_ARE_DUE, ());
+            self.next.set(Next { due, alarm });
+            ctx::continue_with(Self::COUNT_DUE, ());
         }
     }
 
-    fn is_due(&mut self, item: Bytes) {
-        self.due.push_back(item);
-        self.filled.v();
+    #[handler]
+    fn count_due(&mut self) {
+        self.count();
+    }
+
+    /// Counts a portion of the items that have become due, and sets the timer for what follows.
+    fn count(&mut self) {
+        let Some(mut counted) = self.counted.read() else { return };
+        let (now, mut portion) = (ctx::now(), Portion::of(PORTION));
+        let mut count = 0_u64;
+        let mut rest = None;
+        for (place, bytes) in self.order.iter_after(&counted) {
+            if place.0 > now || !portion.takes(bytes as usize) {
+                rest = Some(place.0);
+                break;
+            }
+            counted = place;
+            count += 1;
+        }
+        if count > 0 {
+            self.counted.set(counted);
+            self.filled.v_n(count);
+        }
+        self.wake_for(rest);
     }
 
     fn first(&mut self) -> Bytes {
-        self.due.pop_front().expect("a permit is an item")
+        let (place, _) = self.order.first().expect("a permit is an item");
+        self.order.remove(&place);
+        let item = self.items.remove(&place.1).expect("each item has one place");
+        if self.items.is_empty() {
+            self.counted.take();
+        }
+        item
     }
 
-    /// The timer goes off at this time, or before if an item is due before.
-    fn wake_for(&mut self, due: Time) {
+    /// The timer goes off at this time, if at any.
+    fn wake_for(&mut self, due: Option<Time>) {
         if let Some(next) = self.next.read() {
-            if next.due <= due {
+            if due == Some(next.due) && next.due > ctx::now() {
                 return;
             }
             ctx::cancel(next.alarm);
         }
-        let alarm = ctx::after(due.since(ctx::now()), Self::SOME_ARE_DUE, ());
-        self.next.set(Next { due, alarm });
+        match due {
+            None => {
+                self.next.take();
+            }
+            Some(due) => {
+                let alarm = ctx::after(due.since(ctx::now()), Self::SOME_ARE_DUE, ());
+                self.next.set(Next { due, alarm });
+            }
+        }
     }
 }

@@ -92,8 +92,8 @@ impl PriorityQueue {
     }
 
     fn first(&mut self) -> Prioritized {
-        let (place, item) = self.items.first().expect("a permit is an item");
-        self.items.remove(&place);
+        let (place, _) = self.items.first().expect("a permit is an item");
+        let item = self.items.remove(&place).expect("it was just found");
         Prioritized { item, priority: place.0 }
     }
 }

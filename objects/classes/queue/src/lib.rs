@@ -41,12 +41,23 @@ pub struct Queue {
     filled: Semaphore,
 }
 
+/// Why there is no queue.
+#[error]
+pub enum QueueError {
+    /// a queue has room for one item at least
+    ZeroCapacity,
+}
+
 #[methods]
 impl Queue {
-    /// Creates a queue that holds at most `capacity` items.
+    /// Creates a queue that holds at most `capacity` items, and one at least.
     #[init]
-    fn init(&mut self, capacity: u32) {
+    fn init(&mut self, capacity: u32) -> Result<(), QueueError> {
+        if capacity == 0 {
+            return Err(QueueError::ZeroCapacity);
+        }
         self.free.set(capacity);
+        Ok(())
     }
 
     /// Appends an item; blocks while the queue is full.

@@ -8,6 +8,8 @@
 //! Every method costs the same whatever the number of permits and callers.
 //! Invariant: the bucket is full at `full_at`, and each permit that is missing moves that by an interval;
 //! only the call whose turn it is waits for time to pass, all others for their `turn`.
+//! A bucket that could never serve is not created: 0 permits, a period or a burst of 0, and one that takes
+//! more than a hundred years to fill, which 64 bits of nanoseconds could not count.
 //! Not here: concurrency. `Semaphore` bounds how many work at once.
 //!
 //! ```text
@@ -53,7 +55,10 @@ struct Rate {
     burst: u32,
 }
 
-/// Why permits were not taken.
+/// How long it takes to fill a bucket at most: a hundred years.
+const FILLING_MAX: Duration = Duration::from_secs(100 * 365 * 24 * 3_600);
+
+/// Why permits were not taken, or there is no bucket.
 #[error]
 pub enum RateLimiterError {
     /// so many permits are never there at once
@@ -63,6 +68,12 @@ pub enum RateLimiterError {
     },
     /// the call was cancelled
     Cancelled,
+    /// a call takes one permit at least, a bucket gets one at least in its period and holds one at least
+    ZeroPermits,
+    /// the period in which permits come is longer than 0
+    ZeroPeriod,
+    /// a bucket is full after a hundred years at most
+    TooSlow,
 }
 
 /// How long a call waits.
@@ -75,18 +86,28 @@ enum Patience {
 
 #[methods]
 impl RateLimiter {
-    /// Creates a full bucket that gets that many permits in that period and holds at most `burst`. 0 is
-    /// taken for 1, in each.
+    /// Creates a full bucket that gets that many permits in that period and holds at most `burst`. None of
+    /// them is 0.
     #[init]
-    fn init(&mut self, permits: u32, period: Duration, burst: u32) {
-        let permits = u128::from(permits.max(1));
-        let interval = period.as_nanos().max(1).div_ceil(permits).min(u128::from(u64::MAX));
+    fn init(&mut self, permits: u32, period: Duration, burst: u32) -> Result<(), RateLimiterError> {
+        if permits == 0 || burst == 0 {
+            return Err(RateLimiterError::ZeroPermits);
+        }
+        if period.is_zero() {
+            return Err(RateLimiterError::ZeroPeriod);
+        }
+        let interval = period.as_nanos().div_ceil(u128::from(permits));
+        if interval * u128::from(burst) > FILLING_MAX.as_nanos() {
+            return Err(RateLimiterError::TooSlow);
+        }
+        // What it takes to fill the bucket fits, so this does.
         let interval = Duration::from_nanos(interval as u64);
-        self.rate.set(Rate { interval, burst: burst.max(1) });
+        self.rate.set(Rate { interval, burst });
         self.turn.set(1_u32);
+        Ok(())
     }
 
-    /// Takes that many permits (0 is taken for 1); blocks until they are there.
+    /// Takes that many permits, one at least; blocks until they are there.
     pub fn acquire(&mut self, permits: u32) -> Result<(), RateLimiterError> {
         self.take(permits, Patience::Endless).map(drop)
     }
@@ -122,7 +143,9 @@ impl RateLimiter {
 
     fn take(&mut self, permits: u32, patience: Patience) -> Result<bool, RateLimiterError> {
         let Rate { interval, burst } = self.rate.read().expect("init sets it");
-        let permits = permits.max(1);
+        if permits == 0 {
+            return Err(RateLimiterError::ZeroPermits);
+        }
         if permits > burst {
             return Err(RateLimiterError::TooMany { burst });
         }

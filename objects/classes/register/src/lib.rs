@@ -6,6 +6,7 @@
 //! Transient: a register without values takes no room, and keys that nobody has written read as nothing.
 //! All methods cost the same however many keys there are; only `keys` goes through them, a page at a
 //! time.
+//! A key has 1 to 1,024 bytes, whichever they are.
 //!
 //! ```text
 //! $ gesmas call Register/config set '{"text": "colour"}' '{"text": "blue"}'
@@ -31,8 +32,10 @@
 
 use gesmas_sdk::prelude::*;
 
-/// Keys that `keys` gives at once at most.
-const PAGE: usize = 1_000;
+/// Bytes of a key at most.
+const KEY_MAX: usize = 1_024;
+/// Bytes of keys and values that one page goes through at most: they are read from the first to the last.
+const LOOKED_MAX: usize = 4 << 20;
 
 /// A map of atomic registers.
 #[class(transient)]
@@ -58,6 +61,29 @@ pub enum Expected {
     Version(u64),
 }
 
+/// A page of keys.
+#[derive(Clone, Debug, PartialEq, Eq, Value)]
+pub struct Keys {
+    /// The keys.
+    pub keys: Vec<Bytes>,
+    /// What to give as `after` for the page after this one; nothing if this is the last.
+    pub next: Option<Bytes>,
+}
+
+/// Why a call is refused. It has changed nothing.
+#[error]
+pub enum RegisterError {
+    /// a key has one byte at least
+    EmptyKey,
+    /// the key is too long
+    KeyTooLong {
+        /// how many bytes a key has at most
+        most: u32,
+    },
+    /// a page has one key at least
+    ZeroLimit,
+}
+
 #[methods]
 impl Register {
     /// A fresh register has no values.
@@ -65,7 +91,8 @@ impl Register {
     fn init(&mut self) {}
 
     /// Writes a value and returns its version.
-    pub fn set(&mut self, key: Bytes, value: Bytes) -> Result<u64> {
+    pub fn set(&mut self, key: Bytes, value: Bytes) -> Result<u64, RegisterError> {
+        check(&key)?;
         Ok(self.write(&key, value))
     }
 
@@ -76,18 +103,25 @@ impl Register {
         key: Bytes,
         expected: Expected,
         value: Bytes,
-    ) -> Result<Option<u64>> {
+    ) -> Result<Option<u64>, RegisterError> {
+        check(&key)?;
         let is_expected = self.is(&key, &expected);
         Ok(is_expected.then(|| self.write(&key, value)))
     }
 
     /// Removes a value and returns it.
-    pub fn remove(&mut self, key: Bytes) -> Result<Option<Entry>> {
+    pub fn remove(&mut self, key: Bytes) -> Result<Option<Entry>, RegisterError> {
+        check(&key)?;
         Ok(self.entries.remove(&key))
     }
 
     /// Removes a value if the key is as expected, and tells whether it was.
-    pub fn compare_and_remove(&mut self, key: Bytes, expected: Expected) -> Result<bool> {
+    pub fn compare_and_remove(
+        &mut self,
+        key: Bytes,
+        expected: Expected,
+    ) -> Result<bool, RegisterError> {
+        check(&key)?;
         let is_expected = self.is(&key, &expected);
         if is_expected {
             self.entries.remove(&key);
@@ -97,15 +131,28 @@ impl Register {
 
     /// The value of a key, with its version.
     #[read]
-    pub fn get(&self, key: Bytes) -> Result<Option<Entry>> {
+    pub fn get(&self, key: Bytes) -> Result<Option<Entry>, RegisterError> {
+        check(&key)?;
         Ok(self.entries.get(&key))
     }
 
-    /// The keys after this one that have values, in their order, at most `limit` and at most 1,000.
+    /// A page of the keys that have values, in their order: those after this one, or from the first if it
+    /// is empty; at most `limit`, and as many as fit into a page.
     #[read]
-    pub fn keys(&self, after: Bytes, limit: u32) -> Result<Vec<Bytes>> {
-        let limit = PAGE.min(limit as usize);
-        Ok(self.entries.iter_after(&after).take(limit).map(|(key, _)| key).collect())
+    pub fn keys(&self, after: Bytes, limit: u32) -> Result<Keys, RegisterError> {
+        if limit == 0 {
+            return Err(RegisterError::ZeroLimit);
+        }
+        let (mut page, mut looked) = (Portion::of(limit), Portion::of_bytes(LOOKED_MAX));
+        let mut keys = Vec::new();
+        for (key, entry) in self.entries.iter_after(&after) {
+            if !page.takes(key.len()) || !looked.takes(entry.value.len()) {
+                let next = keys.last().cloned();
+                return Ok(Keys { keys, next });
+            }
+            keys.push(key);
+        }
+        Ok(Keys { keys, next: None })
     }
 
     /// How many keys have values.
@@ -127,4 +174,15 @@ impl Register {
         self.entries.insert(key, Entry { value, version });
         version
     }
+}
+
+/// Whether a key is one: not empty, so that `keys` can begin before the first, and not too long.
+fn check(key: &Bytes) -> Result<(), RegisterError> {
+    if key.is_empty() {
+        return Err(RegisterError::EmptyKey);
+    }
+    if key.len() > KEY_MAX {
+        return Err(RegisterError::KeyTooLong { most: KEY_MAX as u32 });
+    }
+    Ok(())
 }

@@ -11,9 +11,12 @@
 //! it begins, up to the first place that is anything. So what is searched for goes first. Putting a tuple
 //! costs a look at each call that waits for one with as many places and the same first value, or
 //! anything there.
+//! Only the first thousand bytes of the values count for order and search; a longer tuple is read as a whole
+//! where those match.
 //! Transient: a space without tuples and waiting calls takes no room.
 //! Invariants: a call that waits is written down in `waiting` with its own semaphore; between steps no tuple
-//! is there that matches the template of a call that waits.
+//! is there that matches the template of a call that waits. A handler that fails leaves another alarm in
+//! place of the one that called it.
 //! Not here: floats, and types as places of a template: a type is a value like any other that goes first.
 //!
 //! ```text
@@ -43,23 +46,50 @@ mod place;
 
 use std::vec::IntoIter;
 
-use gesmas_sdk::prelude::*;
+use gesmas_sdk::{
+    abi::value::{Value as _, from_bytes, to_bytes},
+    prelude::*,
+};
 
 pub use place::{Field, Place, Template, Tuple};
-use place::{Shelf, matches};
+use place::{Shelf, matches, may_match};
 
-/// Tuples that `rd_all` gives at once at most.
-const PAGE: usize = 1_000;
+/// Bytes that one page of `rd_all` goes through at most: what does not match is looked at too.
+const LOOKED_MAX: usize = 4 << 20;
+/// After how long a handler is called again that failed.
+const AGAIN: Duration = Duration::from_secs(30);
 
 /// A space of tuples.
 #[class(transient)]
 pub struct TupleSpace {
-    /// Tuples by shelf and id, each with whether it has a lease.
-    tuples: Map<(u8, Bytes, u64), bool>,
+    /// Tuples by shelf and id.
+    tuples: Map<Spot, Kept>,
+    /// Tuples that are longer than a shelf holds, by id.
+    long: Map<u64, Tuple>,
     leases: Map<u64, Leased>,
     /// Calls that wait, by the shelf of their template's first place and their ticket.
-    waiting: Map<(u8, Bytes, u64), Waiting>,
+    waiting: Map<Spot, Waiting>,
     gates: SemaphoreMap<u64>,
+}
+
+/// A place in the space: a shelf, and a number on it.
+type Spot = (u8, Bytes, u64);
+
+/// What is kept of a tuple beside its values.
+#[derive(Value)]
+struct Kept {
+    leased: bool,
+    /// It lies in `long`; the shelf has the beginning of its values.
+    long: bool,
+}
+
+/// A page of tuples.
+#[derive(Clone, Debug, PartialEq, Eq, Value)]
+pub struct Tuples {
+    /// The tuples. There may be none though others follow, where many were looked at that do not match.
+    pub tuples: Vec<Tuple>,
+    /// What to give as `after` for the page after this one; nothing if this is the last.
+    pub next: Option<Bytes>,
 }
 
 /// What is kept of a tuple with a lease.
@@ -83,6 +113,10 @@ pub enum TupleSpaceError {
     TooLong,
     /// the call was cancelled
     Cancelled,
+    /// a page has one tuple at least
+    ZeroLimit,
+    /// `after` is neither empty nor what a page said that it goes on after
+    NoSuchPlace,
 }
 
 /// What a search does with the tuple that it finds.
@@ -101,13 +135,13 @@ impl TupleSpace {
     /// Puts a tuple, for ever or for the time of a lease, and returns its id, with which the lease is
     /// renewed.
     pub fn out(&mut self, tuple: Tuple, lease: Option<Duration>) -> Result<u64, TupleSpaceError> {
-        self.put(&tuple, lease)
+        self.put(tuple, lease)
     }
 
     /// Copies a tuple that matches, if there is one; never blocks.
     #[read]
     pub fn rdp(&self, template: Template) -> Result<Option<Tuple>, TupleSpaceError> {
-        Ok(self.find(&template)?.map(|(_, tuple)| tuple))
+        Ok(self.find(&template)?.map(|(_, tuple, _)| tuple))
     }
 
     /// Takes a tuple that matches, if there is one; never blocks.
@@ -154,7 +188,7 @@ impl TupleSpace {
     ) -> Result<bool, TupleSpaceError> {
         let absent = self.find(&template)?.is_none();
         if absent {
-            self.put(&tuple, lease)?;
+            self.put(tuple, lease)?;
         }
         Ok(absent)
     }
@@ -170,7 +204,7 @@ impl TupleSpace {
         Shelf::of_tuple(&tuple)?;
         let old = self.look(&template, Wish::Take)?;
         if old.is_some() {
-            self.put(&tuple, None)?;
+            self.put(tuple, None)?;
         }
         Ok(old)
     }
@@ -184,11 +218,41 @@ impl TupleSpace {
         Ok(true)
     }
 
-    /// Copies of the tuples that match, the least first, at most `limit` and at most 1,000.
+    /// A page of copies of the tuples that match, the least first: those after the page before, or from the
+    /// first if `after` is empty; at most `limit`, and as many as fit into a page.
     #[read]
-    pub fn rd_all(&self, template: Template, limit: u32) -> Result<Vec<Tuple>, TupleSpaceError> {
-        let found = self.search(&template)?.take(PAGE.min(limit as usize));
-        Ok(found.map(|(_, tuple)| tuple).collect())
+    pub fn rd_all(
+        &self,
+        template: Template,
+        after: Bytes,
+        limit: u32,
+    ) -> Result<Tuples, TupleSpaceError> {
+        if limit == 0 {
+            return Err(TupleSpaceError::ZeroLimit);
+        }
+        let begin = if after.is_empty() {
+            None
+        } else {
+            Some(from_bytes::<Spot>(&after).map_err(|_| TupleSpaceError::NoSuchPlace)?)
+        };
+        let (mut page, mut looked) = (Portion::of(limit), Portion::of_bytes(LOOKED_MAX));
+        let (mut tuples, mut last) = (Vec::new(), None);
+        for (spot, kept) in self.near(&template, begin)? {
+            if !looked.takes(spot.1.len()) {
+                return Ok(Tuples { tuples, next: last });
+            }
+            if let Some(tuple) = self.read(&template, &spot, &kept) {
+                let (length, fits) = (tuple.encoded_len(), matches(&template, &tuple));
+                if !looked.takes(length) || (fits && !page.takes(length)) {
+                    return Ok(Tuples { tuples, next: last });
+                }
+                if fits {
+                    tuples.push(tuple);
+                }
+            }
+            last = Some(Bytes(to_bytes(&spot)));
+        }
+        Ok(Tuples { tuples, next: None })
     }
 
     /// How many tuples there are.
@@ -205,20 +269,44 @@ impl TupleSpace {
 
     #[handler]
     fn lease_over(&mut self, id: u64) {
-        if let Some(Leased { shelf, .. }) = self.leases.remove(&id) {
-            self.tuples.remove(&shelf.with(id));
+        if let Some(Leased { shelf, .. }) = self.leases.get(&id) {
+            let alarm = ctx::after(AGAIN, Self::LEASE_OVER, (id,));
+            self.leases.insert(&id, Leased { shelf, alarm });
+            ctx::continue_with(Self::END_LEASE, (id,));
         }
     }
 
-    fn put(&mut self, tuple: &Tuple, lease: Option<Duration>) -> Result<u64, TupleSpaceError> {
-        let shelf = Shelf::of_tuple(tuple)?;
+    #[handler]
+    fn end_lease(&mut self, id: u64) {
+        if let Some(Leased { shelf, alarm }) = self.leases.remove(&id) {
+            ctx::cancel(alarm);
+            self.remove(&shelf.with(id));
+        }
+    }
+
+    fn put(&mut self, tuple: Tuple, lease: Option<Duration>) -> Result<u64, TupleSpaceError> {
+        let (shelf, long) = Shelf::of_tuple(&tuple)?;
         let id = ctx::fencing_token();
-        self.tuples.insert(&shelf.clone().with(id), lease.is_some());
+        // They look when this is over.
+        self.wake_for(&tuple)?;
+        self.tuples.insert(&shelf.clone().with(id), Kept { leased: lease.is_some(), long });
+        if long {
+            self.long.insert(&id, tuple);
+        }
         if let Some(lease) = lease {
             self.begin_lease(id, shelf, lease);
         }
-        self.wake_for(tuple)?;
         Ok(id)
+    }
+
+    /// Removes what is kept of a tuple, and returns what it was if that lay apart.
+    fn remove(&mut self, spot: &Spot) -> Option<Tuple> {
+        let kept = self.tuples.remove(spot)?;
+        let lease = if kept.leased { self.leases.remove(&spot.2) } else { None };
+        if let Some(Leased { alarm, .. }) = lease {
+            ctx::cancel(alarm);
+        }
+        if kept.long { self.long.remove(&spot.2) } else { None }
     }
 
     fn begin_lease(&mut self, id: u64, shelf: Shelf, lease: Duration) {
@@ -286,39 +374,54 @@ impl TupleSpace {
                 found => break found,
             }
         };
+        // Of three large values that would be here, one makes room.
+        drop(template);
         self.waiting.remove(&place);
         found
     }
 
     fn look(&mut self, template: &Template, wish: Wish) -> Result<Option<Tuple>, TupleSpaceError> {
-        let found = self.find(template)?;
-        if let (Some((place, _)), Wish::Take) = (&found, wish) {
-            let leased = self.tuples.remove(place).expect("it was just found");
-            let lease = if leased { self.leases.remove(&place.2) } else { None };
-            if let Some(Leased { alarm, .. }) = lease {
-                ctx::cancel(alarm);
-            }
+        let Some((spot, tuple, long)) = self.find(template)? else { return Ok(None) };
+        if wish == Wish::Copy {
+            return Ok(Some(tuple));
         }
-        Ok(found.map(|(_, tuple)| tuple))
+        if !long {
+            self.remove(&spot);
+            return Ok(Some(tuple));
+        }
+        // What is removed comes in its place: both would not fit.
+        drop(tuple);
+        Ok(self.remove(&spot))
     }
 
-    fn find(&self, template: &Template) -> Result<Option<Found>, TupleSpaceError> {
-        Ok(self.search(template)?.next())
+    /// The first tuple that matches: where it lies, what it is, and whether it lies apart.
+    fn find(&self, template: &Template) -> Result<Option<(Spot, Tuple, bool)>, TupleSpaceError> {
+        let found = self.near(template, None)?.find_map(|(spot, kept)| {
+            let tuple = self.read(template, &spot, &kept)?;
+            matches(template, &tuple).then_some((spot, tuple, kept.long))
+        });
+        Ok(found)
     }
 
-    fn search<'a>(
-        &'a self,
-        template: &'a Template,
-    ) -> Result<impl Iterator<Item = Found> + use<'a>, TupleSpaceError> {
+    /// What lies on the shelves on which tuples that match lie, from a spot on.
+    fn near(
+        &self,
+        template: &Template,
+        after: Option<Spot>,
+    ) -> Result<impl Iterator<Item = (Spot, Kept)> + use<>, TupleSpaceError> {
         let shelf = Shelf::of_template_prefix(template)?;
-        let tuples = self.tuples.iter_after(&shelf.clone().with(0)).map(|(place, _)| place);
-        let near = tuples.take_while(move |(places, values, _)| shelf.begins(*places, values));
-        Ok(near.filter_map(move |place| {
-            let tuple = Shelf::tuple(place.0, &place.1);
-            matches(template, &tuple).then_some((place, tuple))
-        }))
+        let first = shelf.clone().with(0);
+        let after = after.map_or(first.clone(), |after| after.max(first));
+        let tuples = self.tuples.iter_after(&after);
+        Ok(tuples.take_while(move |((places, values, _), _)| shelf.begins(*places, values)))
+    }
+
+    /// The tuple that lies there, unless what lies on the shelf says that it does not match.
+    fn read(&self, template: &Template, spot: &Spot, kept: &Kept) -> Option<Tuple> {
+        let (places, values, id) = spot;
+        if !kept.long {
+            return Some(Shelf::tuple(*places, values));
+        }
+        may_match(template, values).then(|| self.long.get(id).expect("a long tuple lies apart"))
     }
 }
-
-/// A tuple and where it lies.
-type Found = ((u8, Bytes, u64), Tuple);

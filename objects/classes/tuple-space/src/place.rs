@@ -4,7 +4,10 @@
 //! template exactly when its bytes begin with those of the values.
 
 use gesmas_sdk::{
-    abi::value::{Value as _, from_bytes},
+    abi::{
+        Reader,
+        value::{Value as _, from_bytes},
+    },
     prelude::*,
 };
 
@@ -54,6 +57,21 @@ pub(crate) fn matches(template: &Template, tuple: &Tuple) -> bool {
     template.len() == tuple.len() && template.iter().zip(tuple).all(fits)
 }
 
+/// Whether a tuple may be as a template says whose values begin so; what is cut off is not known.
+pub(crate) fn may_match(template: &Template, values: &Bytes) -> bool {
+    let mut reader = Reader::new(values);
+    let fields = template.iter().map_while(|place| Some((place, Field::decode(&mut reader).ok()?)));
+    let fits = |(place, field): (&Place, Field)| match place {
+        Place::Any => true,
+        Place::Exactly(exactly) => *exactly == field,
+    };
+    fields.into_iter().all(fits)
+}
+
+/// Bytes of values at most by which tuples lie in order. Twice as many, and a name and a number, fit into
+/// a key.
+pub(crate) const SHELF_MAX: usize = 1_000;
+
 /// The part of a place in the space that comes from values: their number, and some of them from the first
 /// on, encoded.
 #[derive(Clone, Debug, PartialEq, Eq, Value)]
@@ -63,37 +81,46 @@ pub(crate) struct Shelf {
 }
 
 impl Shelf {
+    /// The shelf, and whether values were cut off.
     fn new<'a>(
         places: usize,
         fields: impl IntoIterator<Item = &'a Field>,
-    ) -> Result<Self, TupleSpaceError> {
+    ) -> Result<(Self, bool), TupleSpaceError> {
         let places = u8::try_from(places).map_err(|_| TupleSpaceError::TooLong)?;
-        let mut values = Vec::new();
-        fields.into_iter().for_each(|field| field.encode(&mut values));
-        Ok(Self { places, values: Bytes(values) })
+        let (mut values, mut long) = (Vec::new(), false);
+        for field in fields {
+            long = values.len() + field.encoded_len() > SHELF_MAX;
+            field.encode(&mut values);
+            if long {
+                values.truncate(SHELF_MAX);
+                break;
+            }
+        }
+        values.shrink_to_fit();
+        Ok((Self { places, values: Bytes(values) }, long))
     }
 
-    /// Where a tuple lies.
-    pub(crate) fn of_tuple(tuple: &Tuple) -> Result<Self, TupleSpaceError> {
+    /// Where a tuple lies, and whether it is longer than what lies there.
+    pub(crate) fn of_tuple(tuple: &Tuple) -> Result<(Self, bool), TupleSpaceError> {
         Self::new(tuple.len(), tuple)
     }
 
     /// What the places of all tuples begin with that match.
     pub(crate) fn of_template_prefix(template: &Template) -> Result<Self, TupleSpaceError> {
-        Self::new(template.len(), template.iter().map_while(exactly))
+        Ok(Self::new(template.len(), template.iter().map_while(exactly))?.0)
     }
 
     /// Where a call waits for tuples that match.
     pub(crate) fn of_template(template: &Template) -> Result<Self, TupleSpaceError> {
-        Self::new(template.len(), template.first().and_then(exactly))
+        Ok(Self::new(template.len(), template.first().and_then(exactly))?.0)
     }
 
     /// Where calls wait that this tuple may match: those that want its first value, and those that take
     /// anything there. A tuple without places has one such place; nobody waits at the other.
     pub(crate) fn of_waiting_for(tuple: &Tuple) -> Result<[Self; 2], TupleSpaceError> {
-        let anything = Self::new(tuple.len(), [])?;
+        let (anything, _) = Self::new(tuple.len(), [])?;
         let exactly = match tuple.first() {
-            Some(first) => Self::new(tuple.len(), [first])?,
+            Some(first) => Self::new(tuple.len(), [first])?.0,
             None => Self { places: 0, values: Bytes(vec![0]) },
         };
         Ok([exactly, anything])
@@ -155,8 +182,8 @@ mod tests {
         ];
         for length in 0..=fields.len() {
             let tuple = fields[..length].to_vec();
-            let shelf = Shelf::of_tuple(&tuple).expect("it is short");
-            assert_eq!(Shelf::tuple(shelf.places, &shelf.values), tuple);
+            let (shelf, long) = Shelf::of_tuple(&tuple).expect("it is short");
+            assert_eq!((Shelf::tuple(shelf.places, &shelf.values), long), (tuple, false));
         }
         assert_eq!(Shelf::of_tuple(&vec![Field::Flag(true); 256]), Err(TupleSpaceError::TooLong));
     }
@@ -164,11 +191,42 @@ mod tests {
     #[test]
     fn values_that_begin_alike_are_told_apart() {
         let tuple = vec![Field::text("ab"), Field::Flag(true)];
-        let shelf = Shelf::of_tuple(&tuple).expect("it is short");
+        let (shelf, _) = Shelf::of_tuple(&tuple).expect("it is short");
         for (first, begins) in [("ab", true), ("a", false), ("abc", false), ("", false)] {
             let template = vec![Place::Exactly(Field::text(first)), Place::Any];
             let prefix = Shelf::of_template_prefix(&template).expect("it is short");
             assert_eq!(prefix.begins(shelf.places, &shelf.values), begins, "{first:?}");
+        }
+    }
+    /// Whether a shelf cuts off does not change what is found there.
+    #[test]
+    fn long_values_are_cut_alike() {
+        for length in [SHELF_MAX - 6, SHELF_MAX - 5, SHELF_MAX - 4, SHELF_MAX, 3 * SHELF_MAX] {
+            let (text, end) = ("x".repeat(length), Field::Flag(true));
+            let tuple = vec![Field::text(text.clone()), end.clone()];
+            let (shelf, long) = Shelf::of_tuple(&tuple).expect("it has two places");
+            assert_eq!(long, tuple.encoded_len() - 4 > SHELF_MAX, "{length}");
+            assert!(shelf.values.len() <= SHELF_MAX);
+            let exactly = |text: String| vec![Place::Exactly(Field::Text(text)), Place::Any];
+            let longer = exactly(text.clone() + "y");
+            for (template, begins) in
+                [(exactly(text.clone()), true), (exactly(text[1..].into()), false)]
+            {
+                let prefix = Shelf::of_template_prefix(&template).expect("it has two places");
+                assert_eq!(prefix.begins(shelf.places, &shelf.values), begins, "{length}");
+                let may = may_match(&template, &shelf.values);
+                assert!(if begins { may } else { !may || length + 5 > SHELF_MAX }, "{length}");
+            }
+            assert!(!matches(&longer, &tuple));
+            let [nearer, _] = Shelf::of_waiting_for(&tuple).expect("it has two places");
+            let waits = Shelf::of_template(&exactly(text)).expect("it has two places");
+            assert_eq!(nearer, waits, "{length}");
+        }
+        let tuple = vec![Field::Flag(true), Field::text("x".repeat(SHELF_MAX))];
+        let (shelf, _) = Shelf::of_tuple(&tuple).expect("it has two places");
+        for flag in [true, false] {
+            let template = vec![Place::Exactly(Field::Flag(flag)), Place::Any];
+            assert_eq!(may_match(&template, &shelf.values), flag);
         }
     }
 }

@@ -91,14 +91,14 @@ fn waits(w: &mut Writer<'_>, [ann, bob, cid]: [SessionId; 3]) {
 }
 
 fn leases(w: &mut Writer<'_>, [ann, bob, _]: [SessionId; 3]) {
-    let put = out(w, ann, "d", Some(Duration::from_nanos(100)));
+    let put = out(w, ann, "d", Some(Duration::from_millis(100)));
     let id = w.result::<u64>(put);
-    let renewed = w.call(bob, JOBS, "renew", &(id, Duration::from_nanos(200)));
+    let renewed = w.call(bob, JOBS, "renew", &(id, Duration::from_millis(200)));
     assert!(w.result::<bool>(renewed));
-    w.pass(150);
+    w.pass(150_000_000);
     let there = w.call(bob, JOBS, "rd", &any());
     assert_eq!(w.result::<Tuple>(there), tuple("d"));
-    w.pass(50);
+    w.pass(50_000_000);
     let gone = w.call(bob, JOBS, "inp", &any());
     assert_eq!(w.result::<Option<Tuple>>(gone), None);
 }

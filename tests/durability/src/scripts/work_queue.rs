@@ -18,9 +18,13 @@ pub(super) const WORK_QUEUE: Standard = Standard {
 /// The object.
 const MAIL: &str = "mail";
 /// How long leases last that do not run out here.
-const LONG: Duration = Duration::from_nanos(100_000);
+const LONG: Duration = Duration::from_secs(100);
 /// How long those do that run out.
-const SHORT: Duration = Duration::from_nanos(100);
+const SHORT: Duration = Duration::from_millis(10);
+/// The same in nanoseconds.
+const OVER: u64 = 10_000_000;
+/// How long a job waits that comes back after its first delivery, nanoseconds.
+const PAUSE: u64 = 1_000_000_000;
 
 fn write(w: &mut Writer<'_>) {
     let clients = w.open();
@@ -32,11 +36,11 @@ fn write(w: &mut Writer<'_>) {
     let waiters =
         [w.call(ann, MAIL, "take", &(LONG,)), w.call(bob, MAIL, "take_for", &(LONG, LONG))];
     removal(w, cid, MAIL, &waiters);
-    w.pass(200_000);
+    w.pass(200_000_000_000);
 }
 
 fn put(w: &mut Writer<'_>, by: SessionId, item: &str) -> u64 {
-    let put = w.call(by, MAIL, "put", &(Bytes::from(item),));
+    let put = w.call(by, MAIL, "put", &(Bytes::from(item), None::<Duration>));
     w.result::<u64>(put)
 }
 
@@ -47,6 +51,11 @@ fn take(w: &mut Writer<'_>, by: SessionId, lease: Duration) -> Delivery {
 
 fn finish(w: &mut Writer<'_>, by: SessionId, method: &str, lease: u64) -> Call {
     w.call(by, MAIL, method, &(lease,))
+}
+
+fn give_back(w: &mut Writer<'_>, by: SessionId, lease: u64, delay: Option<Duration>) {
+    let given = w.call(by, MAIL, "nack", &(lease, delay));
+    w.result::<()>(given);
 }
 
 fn takers(w: &mut Writer<'_>, [ann, bob, cid]: [SessionId; 3]) {
@@ -82,9 +91,20 @@ fn leases(w: &mut Writer<'_>, [ann, bob, _]: [SessionId; 3]) {
     assert!(w.result::<Time>(extended) > taken.ends);
     w.expire(gus);
     let next = w.call(bob, MAIL, "take", &(LONG,));
-    w.pass(100);
+    w.pass(2 * OVER);
     w.blocked(&[next]);
-    w.pass(100);
+    // The lease is over, and the job waits.
+    let delayed = w.call(ann, MAIL, "put", &(Bytes::from("later"), Some(SHORT)));
+    let delayed = w.result::<u64>(delayed);
+    w.pass(OVER);
+    let first = w.result::<Delivery>(next);
+    assert_eq!(first.id, delayed);
+    let done = finish(w, bob, "ack", first.lease);
+    w.result::<()>(done);
+    let next = w.call(bob, MAIL, "take", &(LONG,));
+    w.pass(PAUSE - 2 * OVER);
+    w.blocked(&[next]);
+    w.pass(2 * OVER);
     let next = w.result::<Delivery>(next);
     assert_eq!((next.id, next.deliveries), (id, 2));
     let done = finish(w, bob, "ack", next.lease);
@@ -93,11 +113,10 @@ fn leases(w: &mut Writer<'_>, [ann, bob, _]: [SessionId; 3]) {
 
 fn dead_letters(w: &mut Writer<'_>, [ann, bob, _]: [SessionId; 3]) {
     let id = put(w, ann, "poison");
-    for _ in 0..2 {
+    for delay in [Some(Duration::ZERO), None] {
         let taken = take(w, bob, LONG);
         assert_eq!(taken.id, id);
-        let given = finish(w, bob, "nack", taken.lease);
-        w.result::<()>(given);
+        give_back(w, bob, taken.lease, delay);
     }
     let none = w.call(bob, MAIL, "try_take", &(LONG,));
     assert_eq!(w.result::<Option<Delivery>>(none), None);
@@ -106,7 +125,7 @@ fn dead_letters(w: &mut Writer<'_>, [ann, bob, _]: [SessionId; 3]) {
     for _ in 0..2 {
         let again = w.call(bob, MAIL, "try_take", &(SHORT,));
         assert_eq!(w.result::<Option<Delivery>>(again).map(|job| job.id), Some(id));
-        w.pass(100);
+        w.pass(PAUSE + OVER);
     }
     let discarded = w.call(ann, MAIL, "discard", &(id,));
     assert_eq!(w.result::<Bytes>(discarded), "poison".into());

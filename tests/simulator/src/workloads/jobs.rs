@@ -1,12 +1,13 @@
 //! Jobs: clients put jobs, take them under leases, and acknowledge them, give them back, or forget them.
 //!
 //! A job is delivered again only after its lease is over, with one delivery more, and never once it was
-//! acknowledged; who acknowledges it has had it last. In the end every job that was put was acknowledged
+//! acknowledged; who acknowledges it has had it last. One that was given back with a delay is delivered again
+//! that long after it was delivered at the earliest: both times are of the cluster's clock. In the end every job that was put was acknowledged
 //! or is there, except that it may have been acknowledged where that is not known.
 
 use std::{collections::BTreeMap, time::Duration};
 
-use gesmas_abi::value::{Bytes, to_bytes};
+use gesmas_abi::value::{Bytes, Time, to_bytes};
 use gesmas_machine::{CallError, Machine, Step};
 use gesmas_work_queue::Delivery;
 
@@ -29,19 +30,29 @@ const ALL_ENTRIES: usize = 10_000;
 struct Job {
     put: bool,
     given_up: bool,
-    /// Deliveries by their steps, with their leases.
-    deliveries: BTreeMap<Step, (u32, u64)>,
+    /// Deliveries by their steps.
+    deliveries: BTreeMap<Step, Had>,
+    /// Delays with which it was given back, by leases.
+    delays: BTreeMap<u64, Duration>,
     acknowledged: Option<Step>,
     maybe_acknowledged: bool,
+}
+
+/// One delivery of a job.
+#[derive(Clone, Copy, Debug)]
+struct Had {
+    deliveries: u32,
+    lease: u64,
+    at: Time,
 }
 
 /// What a client is at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Idle,
-    Waiting,
+    Waiting { lease: Duration },
     Working { job: u64, lease: u64, until: u64 },
-    Finishing { job: u64, lease: u64 },
+    Finishing { job: u64, lease: u64, delay: Option<Duration> },
 }
 
 pub(super) struct Jobs {
@@ -67,7 +78,7 @@ impl Jobs {
     fn delivered(
         &mut self,
         client: usize,
-        delivery: &Delivery,
+        (delivery, lasts): (&Delivery, Duration),
         step: Step,
         facts: &Facts<'_>,
     ) -> Checked {
@@ -81,11 +92,13 @@ impl Jobs {
         demand(!gone, CHECKER, || format!("{delivery:?} at {step} is of {job:?}"))?;
         let before = job.deliveries.range(..step).next_back();
         let after = job.deliveries.range(step..).next();
-        let counts = before.is_none_or(|(_, (other, _))| *other < delivery.deliveries)
-            && after.is_none_or(|(_, (other, _))| *other > delivery.deliveries);
+        let counts = before.is_none_or(|(_, other)| other.deliveries < delivery.deliveries)
+            && after.is_none_or(|(_, other)| other.deliveries > delivery.deliveries);
         demand(counts, CHECKER, || format!("{delivery:?} at {step} is out of order in {job:?}"))?;
-        job.deliveries.insert(step, (delivery.deliveries, delivery.lease));
+        let Delivery { deliveries, lease, ends, .. } = *delivery;
+        job.deliveries.insert(step, Had { deliveries, lease, at: ends - lasts });
         Self::check_acknowledgement(job)?;
+        Self::check_delays(job)?;
         let until = facts.now + (delivery.lease * 37 % 400) * MILLISECOND;
         self.stages.insert(client, Stage::Working { job: key, lease: delivery.lease, until });
         Ok(())
@@ -99,20 +112,43 @@ impl Jobs {
         demand(late.is_none(), CHECKER, || format!("it was delivered after its end: {job:?}"))
     }
 
-    fn finished(&mut self, (job, lease): (u64, u64), call: &Call, ended: &Ended<'_>) -> Checked {
+    /// A job that was given back with a delay has waited for it. Deliveries of which nobody heard may lie
+    /// between those that are known, and only make it longer.
+    fn check_delays(job: &Job) -> Checked {
+        let known: Vec<_> = job.deliveries.values().collect();
+        for pair in known.windows(2) {
+            let delay = job.delays.get(&pair[0].lease).copied().unwrap_or_default();
+            let waited = pair[1].at.since(pair[0].at);
+            demand(waited >= delay, CHECKER, || {
+                format!("a delay of {delay:?} was over after {waited:?}: {job:?}")
+            })?;
+        }
+        Ok(())
+    }
+
+    fn finished(
+        &mut self,
+        (job, lease, delay): (u64, u64, Option<Duration>),
+        call: &Call,
+        ended: &Ended<'_>,
+    ) -> Checked {
         let job = self.jobs.get_mut(&job).expect("it was delivered");
         let acknowledges = call.method == "ack";
         match ended {
             Ended::Reply { step, outcome: Ok(_), .. } => {
                 let last = job.deliveries.range(..*step).next_back();
-                let is_last = last.is_some_and(|(_, (_, last))| *last == lease);
+                let is_last = last.is_some_and(|(_, last)| last.lease == lease);
                 demand(is_last, CHECKER, || {
                     format!("{} of lease {lease} at {step} succeeded on {job:?}", call.method)
                 })?;
                 if acknowledges {
                     job.acknowledged = Some(*step);
+                } else {
+                    // Without one it waits for a second at least.
+                    job.delays.insert(lease, delay.unwrap_or(Duration::from_secs(1)));
                 }
-                Self::check_acknowledgement(job)
+                Self::check_acknowledgement(job)?;
+                Self::check_delays(job)
             }
             // Too late: the lease is over.
             Ended::Reply { outcome: Err(CallError::Failed(_)), .. } => Ok(()),
@@ -132,7 +168,7 @@ impl Workload for Jobs {
     }
 
     fn creation(&self) -> Option<Call> {
-        let (object, arguments) = (object("WorkQueue", "mail"), to_bytes(&0_u32));
+        let (object, arguments) = (object("WorkQueue", "mail"), to_bytes(&u32::MAX));
         Some(Call { object, method: "init", arguments, key: 0, time_left: None })
     }
 
@@ -149,18 +185,25 @@ impl Workload for Jobs {
                     self.stages.insert(worker.client, Stage::Idle);
                     return Vec::new();
                 }
-                self.stages.insert(worker.client, Stage::Finishing { job, lease });
-                let method = if prng.permille(250) { "nack" } else { "ack" };
-                self.call(method, to_bytes(&lease))
+                let gives_back = prng.permille(250);
+                let delay = Some(Duration::from_millis(prng.below(3) * 400));
+                let delay = delay.filter(|_| gives_back && prng.permille(700));
+                self.stages.insert(worker.client, Stage::Finishing { job, lease, delay });
+                if gives_back {
+                    return self.call("nack", to_bytes(&(lease, delay)));
+                }
+                self.call("ack", to_bytes(&lease))
             }
             Stage::Idle if worker.open == 0 && !worker.draining && prng.permille(500) => {
-                self.stages.insert(worker.client, Stage::Waiting);
+                let lease = Duration::from_millis(prng.between(100, 1_500));
+                self.stages.insert(worker.client, Stage::Waiting { lease });
                 self.next_key += 1;
                 if prng.permille(500) {
                     self.jobs.insert(self.next_key, Job::default());
-                    return self.call("put", to_bytes(&Bytes(item_bytes(self.next_key))));
+                    let delay = Some(Duration::from_millis(prng.below(3) * 200));
+                    let delay = delay.filter(|_| prng.permille(500));
+                    return self.call("put", to_bytes(&(Bytes(item_bytes(self.next_key)), delay)));
                 }
-                let lease = Duration::from_millis(prng.between(100, 1_500));
                 self.call("take", to_bytes(&lease))
             }
             _ => Vec::new(),
@@ -175,14 +218,18 @@ impl Workload for Jobs {
         facts: &Facts<'_>,
     ) -> Checked {
         let stage = self.stages.insert(client, Stage::Idle);
-        if let (Some(Stage::Finishing { job, lease }), "ack" | "nack") = (stage, call.method) {
-            return self.finished((job, lease), call, ended);
+        if let (Some(Stage::Finishing { job, lease, delay }), "ack" | "nack") = (stage, call.method)
+        {
+            return self.finished((job, lease, delay), call, ended);
         }
         match ended {
             Ended::Unknown => Ok(()),
             Ended::Reply { step, outcome: Ok(bytes), .. } if call.method == "take" => {
                 let delivery: Delivery = decode(CHECKER, bytes)?;
-                self.delivered(client, &delivery, *step, facts)
+                let Some(Stage::Waiting { lease }) = stage else {
+                    panic!("{client} takes and is at {stage:?}")
+                };
+                self.delivered(client, (&delivery, lease), *step, facts)
             }
             Ended::Reply { outcome: Ok(_), .. } => {
                 self.jobs.get_mut(&call.key).expect("it was planned").put = true;

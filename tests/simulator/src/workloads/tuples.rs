@@ -6,9 +6,9 @@
 
 use std::collections::BTreeMap;
 
-use gesmas_abi::value::to_bytes;
+use gesmas_abi::value::{Bytes, to_bytes};
 use gesmas_machine::{CallError, Machine, Step};
-use gesmas_tuple_space::{Field, Place, Tuple};
+use gesmas_tuple_space::{Field, Place, Tuple, Tuples as Page};
 
 use super::{Ended, Facts, Worker, Workload, decode, is_given_up, read, unexpected};
 use crate::{
@@ -150,10 +150,16 @@ impl Workload for Tuples {
     }
 
     fn finish(&mut self, machine: &mut Machine<SimulatedEngine>, catalog: &Catalog) -> Checked {
-        let arguments = to_bytes(&(vec![Place::Any; 2], 1_000_u32));
-        let object = object("TupleSpace", "jobs");
-        let call = Call { object, method: "rd_all", arguments, key: 0, time_left: None };
-        let there: Vec<Tuple> = read(CHECKER, machine, catalog, &call)?.unwrap_or_default();
+        let (mut there, mut next) = (Vec::new(), Some(Bytes::default()));
+        while let Some(after) = next {
+            let arguments = to_bytes(&(vec![Place::Any; 2], after, 10_u32));
+            let object = object("TupleSpace", "jobs");
+            let call = Call { object, method: "rd_all", arguments, key: 0, time_left: None };
+            let page: Option<Page> = read(CHECKER, machine, catalog, &call)?;
+            let page = page.unwrap_or(Page { tuples: Vec::new(), next: None });
+            there.extend(page.tuples);
+            next = page.next;
+        }
         let mut lost = 0;
         for (key, known) in &self.tuples {
             let number = Field::Number(i64::try_from(*key).expect("there are few"));

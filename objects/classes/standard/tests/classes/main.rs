@@ -8,7 +8,9 @@
 mod barrier;
 mod counter;
 mod delay_queue;
+mod edges;
 mod election;
+mod handlers;
 mod latch;
 mod lease;
 mod lock;

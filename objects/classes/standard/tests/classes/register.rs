@@ -1,6 +1,6 @@
 //! `Register`.
 
-use gesmas_register::{Entry, Expected, RegisterStub};
+use gesmas_register::{Entry, Expected, Keys, RegisterStub};
 use gesmas_testkit::{World, call, on_both_engines};
 
 use crate::standard;
@@ -28,9 +28,13 @@ fn keys_are_listed_in_their_order(world: &mut World) {
         world.run(call!(config.set(key.into(), key.into()))).expect("a call");
     }
     assert_eq!(world.run(call!(config.length())), Ok(3));
-    let keys = world.run(call!(config.keys("".into(), 2)));
-    assert_eq!(keys, Ok(vec!["a".into(), "b".into()]));
-    assert_eq!(world.run(call!(config.keys("b".into(), 2))), Ok(vec!["c".into()]));
+    let page = |keys: &[&str], next: Option<&str>| {
+        let keys = keys.iter().map(|key| (*key).into()).collect();
+        Ok(Keys { keys, next: next.map(Into::into) })
+    };
+    assert_eq!(world.run(call!(config.keys("".into(), 2))), page(&["a", "b"], Some("b")));
+    assert_eq!(world.run(call!(config.keys("b".into(), 2))), page(&["c"], None));
+    assert_eq!(world.run(call!(config.keys("".into(), 3))), page(&["a", "b", "c"], None));
 }
 
 on_both_engines!(

@@ -1,7 +1,8 @@
 //! `TupleSpace`.
 
-use gesmas_testkit::{Client, World, call, on_both_engines};
-use gesmas_tuple_space::{Field, Place, Template, Tuple, TupleSpaceError, TupleSpaceStub};
+use gesmas_sdk::stub::StubError;
+use gesmas_testkit::{Client, Ended, World, call, on_both_engines};
+use gesmas_tuple_space::{Field, Place, Template, Tuple, TupleSpaceError, TupleSpaceStub, Tuples};
 
 use crate::{failed, seconds, standard};
 
@@ -22,6 +23,11 @@ fn any() -> Template {
     vec![Place::Any; 2]
 }
 
+/// What a page of these tuples is that is the last one.
+fn all(tuples: Vec<Tuple>) -> Result<Tuples, StubError<TupleSpaceError, Ended>> {
+    Ok(Tuples { tuples, next: None })
+}
+
 fn out(world: &mut World, space: &TupleSpaceStub<Client>, name: &'static str, number: i64) -> u64 {
     world.run(call!(space.out(tuple(name, number), None))).expect("it is short")
 }
@@ -35,8 +41,13 @@ fn what_matches_is_found(world: &mut World) {
     assert_eq!(world.run(call!(space.rdp(named("b")))), Ok(Some(tuple("b", 1))));
     assert_eq!(world.run(call!(space.rd(named("b")))), Ok(tuple("b", 1)));
     let second = vec![Place::Any, Place::Exactly(Field::Number(2))];
-    assert_eq!(world.run(call!(space.rd_all(second, 10))), Ok(vec![tuple("b", 2); 2]));
-    assert_eq!(world.run(call!(space.rd_all(any(), 3))).expect("a read").len(), 3);
+    assert_eq!(world.run(call!(space.rd_all(second, "".into(), 10))), all(vec![tuple("b", 2); 2]));
+    let page = world.run(call!(space.rd_all(any(), "".into(), 3))).expect("a read");
+    assert_eq!(page.tuples, [tuple("a", 1), tuple("b", 1), tuple("b", 2)]);
+    let after = page.next.expect("another follows");
+    assert_eq!(world.run(call!(space.rd_all(any(), after, 3))), all(vec![tuple("b", 2)]));
+    let nowhere = world.run(call!(space.rd_all(any(), "elsewhere".into(), 3)));
+    assert_eq!(failed(nowhere), TupleSpaceError::NoSuchPlace);
     assert_eq!(world.run(call!(space.rdp(vec![Place::Any]))), Ok(None));
     for expected in [Some(tuple("b", 1)), Some(tuple("b", 2)), Some(tuple("b", 2)), None] {
         assert_eq!(world.run(call!(space.inp(named("b")))), Ok(expected));
@@ -108,7 +119,7 @@ fn one_of_many_puts_what_is_not_there(world: &mut World) {
     let old = world.run(call!(space.replace(named("a"), tuple("a", 3))));
     assert_eq!(old, Ok(Some(tuple("a", 1))));
     assert_eq!(world.run(call!(space.replace(named("b"), tuple("b", 3)))), Ok(None));
-    assert_eq!(world.run(call!(space.rd_all(any(), 10))), Ok(vec![tuple("a", 3)]));
+    assert_eq!(world.run(call!(space.rd_all(any(), "".into(), 10))), all(vec![tuple("a", 3)]));
     let long = world.run(call!(space.replace(named("a"), vec![Field::Flag(true); 256])));
     assert_eq!(failed(long), TupleSpaceError::TooLong);
     assert_eq!(world.run(call!(space.length())), Ok(1));
