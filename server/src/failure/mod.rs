@@ -7,7 +7,7 @@ pub(crate) mod exit;
 use gesmas_abi::interface::Method;
 use gesmas_client::{
     AdminFailure, CallFailure, ConnectError, NotSentReason, OpenError, UnknownReason,
-    protocol::{AdminError, CallError, CancelReason, Refusal},
+    protocol::{AdminError, CallError, CancelReason, Refusal, TrapKind},
 };
 use serde_json::{Value, json};
 
@@ -243,6 +243,14 @@ impl From<CallError> for Failure {
                 .advise("`gesmas object rm Class/name` removes it with all its state"),
             CallError::ModuleRejected(_) | CallError::CompileFailed(_) | CallError::Limit(_) => {
                 failure(Exit::Refused)
+            }
+            // What the caller asked for does not fit; another call does.
+            CallError::Trapped(trap)
+            | CallError::InitFailed(trap)
+            | CallError::CleanupFailed { trap, .. }
+                if trap.kind == TrapKind::Limit =>
+            {
+                failure(Exit::Refused).advise("`gesmas limits show` lists limits and their ranges")
             }
             CallError::ClassMismatch { .. } => failure(Exit::Refused).advise(
                 "the class was replaced meanwhile; the same command again sees the new one",

@@ -58,6 +58,9 @@ fn status(failure: &Failure) -> StatusCode {
             "failed" | "aborted" | "init-refused" | "migrate-failed" | "limit" | "compile-failed",
             _,
         ) => StatusCode::UNPROCESSABLE_ENTITY,
+        ("trap-limit" | "init-failed" | "cleanup-failed", Exit::Refused) => {
+            StatusCode::UNPROCESSABLE_ENTITY
+        }
         ("cancelled" | "deadlock", Exit::Failed) => StatusCode::CONFLICT,
         (code, _) if code.starts_with("module-") => StatusCode::UNPROCESSABLE_ENTITY,
         (_, Exit::Usage) => StatusCode::BAD_REQUEST,

@@ -1,6 +1,6 @@
 //! Arguments of a method: checked against its parameters, by place or by name.
 
-use gesmas_abi::interface::{Method, NamedOwned};
+use gesmas_abi::interface::{Method, NamedOwned, TypeOwned};
 use serde_json::{Map, Value};
 
 use super::{Mismatch, encode::put, signature};
@@ -9,11 +9,13 @@ use super::{Mismatch, encode::put, signature};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ArgumentError {
     /// Too few or too many.
-    #[error("{signature} takes {}, {given} given", counted(*wanted))]
+    #[error("{signature} takes {}, {given} given", counted(*least, *wanted))]
     Count {
         /// The method.
         signature: String,
-        /// How many it takes.
+        /// How many it takes at least: options at the end may be left out.
+        least: usize,
+        /// How many it takes at most.
         wanted: usize,
         /// How many came.
         given: usize,
@@ -46,27 +48,33 @@ pub enum ArgumentError {
     },
 }
 
-fn counted(count: usize) -> String {
-    match count {
-        0 => "no arguments".into(),
-        1 => "1 argument".into(),
-        more => format!("{more} arguments"),
+fn counted(least: usize, most: usize) -> String {
+    match (least, most) {
+        (_, 0) => "no arguments".into(),
+        (1, 1) => "1 argument".into(),
+        (least, most) if least == most => format!("{most} arguments"),
+        (least, most) => format!("{least} to {most} arguments"),
     }
 }
 
-/// The bytes of arguments that are given by their place.
+fn is_option(parameter: &NamedOwned) -> bool {
+    matches!(parameter.ty, TypeOwned::Option(_))
+}
+
+/// The bytes of arguments that are given by their place. Options at the end may be left out.
 ///
 /// # Errors
 /// [`ArgumentError`] names the first that is wrong.
 pub fn arguments(method: &Method, values: &[Value]) -> Result<Vec<u8>, ArgumentError> {
-    if values.len() != method.parameters.len() {
-        return Err(ArgumentError::Count {
-            signature: signature(method),
-            wanted: method.parameters.len(),
-            given: values.len(),
-        });
+    let wanted = method.parameters.len();
+    let left_out = method.parameters.iter().rev().take_while(|parameter| is_option(parameter));
+    let least = wanted - left_out.count();
+    if !(least..=wanted).contains(&values.len()) {
+        let (signature, given) = (signature(method), values.len());
+        return Err(ArgumentError::Count { signature, least, wanted, given });
     }
     let mut out = Vec::new();
+    let values = values.iter().chain(std::iter::repeat(&Value::Null));
     for (index, (parameter, value)) in method.parameters.iter().zip(values).enumerate() {
         put_argument(index, parameter, value, &mut out)?;
     }
@@ -87,10 +95,9 @@ pub fn named_arguments(
     }
     let mut out = Vec::new();
     for (index, parameter) in method.parameters.iter().enumerate() {
-        let optional = matches!(parameter.ty, gesmas_abi::interface::TypeOwned::Option(_));
         let value = match values.get(&parameter.name) {
             Some(value) => value,
-            None if optional => &Value::Null,
+            None if is_option(parameter) => &Value::Null,
             None => {
                 return Err(ArgumentError::Missing {
                     signature: signature(method),

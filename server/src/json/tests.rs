@@ -269,11 +269,16 @@ fn arguments_by_place_and_by_name() {
         named_arguments(&method(), json.as_object().expect("the test gives an object"))
     };
     assert_eq!(named(json!({ "after": "1s", "item": "a" })), Ok(expected));
-    assert_eq!(named(json!({ "item": "a" })), arguments(&method(), &[json!("a"), json!(null)]));
+    let left_out = arguments(&method(), &[json!("a")]);
+    assert_eq!(left_out, arguments(&method(), &[json!("a"), json!(null)]));
+    assert_eq!(named(json!({ "item": "a" })), left_out);
 
     let signature = "put(item: bytes, after: option<duration>) -> list<u64>";
     let text = |result: Result<_, ArgumentError>| result.expect_err("it is wrong").to_string();
-    assert_eq!(text(arguments(&method(), &[])), format!("{signature} takes 2 arguments, 0 given"));
+    for (given, values) in [(0, vec![]), (3, vec![json!("a"), json!(null), json!(null)])] {
+        let wrong = text(arguments(&method(), &values));
+        assert_eq!(wrong, format!("{signature} takes 1 to 2 arguments, {given} given"));
+    }
     assert_eq!(
         text(arguments(&method(), &[json!("a"), json!(5)])),
         "argument 2, `after`, must be null or a duration such as \"30s\", \"1h30m\" or \"250ms\", \

@@ -78,6 +78,53 @@ async fn methods_are_called_by_name_and_mistakes_are_named() {
     assert_metrics_are_described(&cluster, http).await;
 }
 
+/// What is at a limit passes, and what is over it is refused by the limit's name, as a mistake of the caller.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn limits_are_reached_and_named() {
+    let cluster = Cluster::start().await;
+    let [http, other, _] = &clients(&cluster)[..] else { panic!("there are three replicas") };
+    make_queue(http, "jobs").await;
+    // Four bytes say how long the item is.
+    let greatest = "x".repeat((1 << 20) - 4);
+    let put = http.call("Queue/jobs/produce", json!({ "item": greatest })).await;
+    assert_eq!(put.status, 200, "the greatest item");
+    let taken = other.call("Queue/jobs/consume", Value::Null).await;
+    assert!(taken.result()["text"] == json!(greatest), "it comes out as it was");
+    let over = http.call("Queue/jobs/produce", json!({ "item": greatest + "x" })).await;
+    assert_eq!(over.problem(), (422, "limit"));
+    assert_eq!(over.body["detail"], "limit argument_bytes is 1048576");
+    let value = json!({ "key": "k", "value": "x".repeat(20_000) });
+    let limits = cluster.session().await;
+    limits.set_limit("value_bytes", 10_000).await.expect("it is in its range");
+    let over = http.call("Register/r/set", value).await;
+    assert_eq!(over.problem(), (422, "trap-limit"), "{over:?}");
+    assert_eq!(over.body["detail"], "the method failed: limit value_bytes is 10000");
+    for (path, arguments, error) in [
+        ("Register/r/set", json!({ "key": "", "value": "v" }), json!("EmptyKey")),
+        (
+            "Register/r/get",
+            json!({ "key": "k".repeat(1_025) }),
+            json!({ "KeyTooLong": { "most": 1_024 } }),
+        ),
+        ("Register/r/keys", json!({ "after": "", "limit": 0 }), json!("ZeroLimit")),
+    ] {
+        let refused = http.call(path, arguments).await;
+        assert_eq!(refused.problem(), (422, "failed"), "{path}: {refused:?}");
+        assert_eq!(refused.body["error"], error, "{path}");
+    }
+    let delay = http.call("DelayQueue/d/put", json!({ "item": "i", "delay": "-1s" })).await;
+    assert_eq!(delay.problem(), (400, "argument"));
+    for (path, arguments) in [
+        ("Queue/never", json!({ "capacity": 0 })),
+        ("WorkQueue/never", json!({ "most_deliveries": 0 })),
+        ("RateLimiter/never", json!({ "permits": 1, "period": "0s", "burst": 1 })),
+    ] {
+        let path = format!("/v1/objects/{path}");
+        let refused = http.send(Method::PUT, &path, arguments).await;
+        assert_eq!(refused.problem(), (422, "init-refused"), "{path}: {refused:?}");
+    }
+}
+
 /// Whatever the replica counts is exported.
 async fn assert_metrics_are_described(cluster: &Cluster, http: &Http) {
     let response = http.request(Method::GET, "/metrics").send().await.expect("it answers");
