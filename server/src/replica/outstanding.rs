@@ -166,7 +166,10 @@ impl Outstanding {
             let key = key(command);
             // What a client has received since an older acknowledgement still waits to be ordered.
             let newer = matches!(key, Key::Acknowledge(_))
-                && self.by_key.get(&key).is_some_and(|at| self.by_order[at].command != *command);
+                && self
+                    .by_key
+                    .get(&key)
+                    .is_some_and(|at| self.by_order[at].weighed.command != *command);
             if !newer {
                 self.remove(key);
             }

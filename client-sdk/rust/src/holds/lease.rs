@@ -11,16 +11,14 @@ use std::{
 };
 
 use gesmas_lease::{Granted, LeaseCalls, LeaseError, LeaseStub};
-use gesmas_protocol::CallError;
 use gesmas_sdk::{
-    Cancelled,
     abi::value::{Bytes, Time},
     stub::{StubError, TypedCall},
 };
 use tokio::sync::Mutex;
 
 use super::{Hold, Taken, patience};
-use crate::{clock::Moment, failure::CallFailure, handle::Session};
+use crate::{clock::Moment, handle::Session};
 
 /// A lease that may be taken through this session.
 #[derive(Clone, Debug)]
@@ -49,7 +47,7 @@ impl Lease {
     ) -> Taken<LeaseHold, LeaseError> {
         let made = self.session.now();
         let call = self.calls.acquire(holder.into(), duration);
-        let hold = self.session.acquire(call, self.release()).await.map_err(widen)?;
+        let hold = self.session.acquire(call, self.release()).await?;
         self.hand_out(hold, made, duration).await
     }
 
@@ -88,13 +86,13 @@ impl Lease {
 
     async fn try_take(
         &self,
-        call: TypedCall<Option<Granted>, Cancelled>,
+        call: TypedCall<Option<Granted>, LeaseError>,
         patience: Option<Duration>,
         duration: Duration,
     ) -> Taken<Option<LeaseHold>, LeaseError> {
         let made = self.session.now();
         let hold = self.session.try_acquire(call, patience, self.release()).await;
-        match hold.map_err(widen)? {
+        match hold? {
             Some(hold) => Ok(Some(self.hand_out(hold, made, duration).await?)),
             None => Ok(None),
         }
@@ -117,7 +115,7 @@ impl Lease {
 
     fn release(&self) -> impl Fn(&Granted) -> TypedCall<(), LeaseError> + Send + Sync + 'static {
         let calls = self.calls.clone();
-        move |granted| calls.release(granted.token)
+        move |granted| calls.release(granted.key)
     }
 }
 
@@ -170,7 +168,7 @@ impl LeaseHold {
         let _alone = self.renewing.lock().await;
         let until = (self.hold.session().now() + duration).nanoseconds();
         self.until.fetch_min(until, Ordering::Relaxed);
-        let renewed = self.stub.renew(self.token(), duration).await;
+        let renewed = self.stub.renew(self.hold.granted().key, duration).await;
         match &renewed {
             Ok(_) => self.until.store(until, Ordering::Relaxed),
             Err(StubError::Failed(LeaseError::NotHeld)) => self.until.store(0, Ordering::Relaxed),
@@ -187,7 +185,7 @@ impl LeaseHold {
         self.hold.release().await
     }
 
-    /// Leaves the lease to run out, and gives what was granted: whoever knows the token renews it.
+    /// Leaves the lease to run out, and gives what was granted: the program that knows its key renews it.
     #[must_use]
     pub fn keep(self) -> Granted {
         self.hold.keep()
@@ -195,17 +193,5 @@ impl LeaseHold {
 
     fn until(&self) -> Moment {
         Moment::at(self.until.load(Ordering::Relaxed))
-    }
-}
-
-/// The methods that take a lease have no errors of their own, those of a renewal have.
-fn widen(error: StubError<Cancelled, CallFailure>) -> StubError<LeaseError, CallFailure> {
-    match error {
-        StubError::Malformed(reason) => StubError::Malformed(reason),
-        StubError::Other(failure) => StubError::Other(failure),
-        StubError::Failed(Cancelled) | StubError::Aborted(Cancelled) => {
-            let nameless = CallError::Failed(gesmas_protocol::Bytes::new());
-            StubError::Other(CallFailure::Failed(nameless, None))
-        }
     }
 }

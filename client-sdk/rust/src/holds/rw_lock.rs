@@ -28,7 +28,7 @@ impl RwLock {
     /// # Errors
     /// As a stub's: nothing is held then.
     pub async fn read(&self) -> Taken<Hold<u64, RwLockError>, RwLockError> {
-        self.session.acquire(self.calls.read_lock(), self.unlock()).await
+        self.session.acquire(self.calls.read_lock(self.session.new_owner()), self.unlock()).await
     }
 
     /// Takes the lock to read if that is possible at once.
@@ -36,7 +36,8 @@ impl RwLock {
     /// # Errors
     /// As a stub's: nothing is held then.
     pub async fn try_read(&self) -> Taken<Option<Hold<u64, RwLockError>>, RwLockError> {
-        self.try_take(self.calls.try_read_lock(), self.session.deadline()).await
+        self.try_take(self.calls.try_read_lock(self.session.new_owner()), self.session.deadline())
+            .await
     }
 
     /// Takes the lock to read; waits at most that long.
@@ -47,7 +48,8 @@ impl RwLock {
         &self,
         limit: Duration,
     ) -> Taken<Option<Hold<u64, RwLockError>>, RwLockError> {
-        self.try_take(self.calls.read_lock_for(limit), patience(limit)).await
+        self.try_take(self.calls.read_lock_for(self.session.new_owner(), limit), patience(limit))
+            .await
     }
 
     /// Takes the lock to write; waits while another holds it or has waited longer.
@@ -55,7 +57,7 @@ impl RwLock {
     /// # Errors
     /// As a stub's: nothing is held then.
     pub async fn write(&self) -> Taken<Hold<u64, RwLockError>, RwLockError> {
-        self.session.acquire(self.calls.write_lock(), self.unlock()).await
+        self.session.acquire(self.calls.write_lock(self.session.new_owner()), self.unlock()).await
     }
 
     /// Takes the lock to write if that is possible at once.
@@ -63,7 +65,8 @@ impl RwLock {
     /// # Errors
     /// As a stub's: nothing is held then.
     pub async fn try_write(&self) -> Taken<Option<Hold<u64, RwLockError>>, RwLockError> {
-        self.try_take(self.calls.try_write_lock(), self.session.deadline()).await
+        self.try_take(self.calls.try_write_lock(self.session.new_owner()), self.session.deadline())
+            .await
     }
 
     /// Takes the lock to write; waits at most that long.
@@ -74,7 +77,8 @@ impl RwLock {
         &self,
         limit: Duration,
     ) -> Taken<Option<Hold<u64, RwLockError>>, RwLockError> {
-        self.try_take(self.calls.write_lock_for(limit), patience(limit)).await
+        self.try_take(self.calls.write_lock_for(self.session.new_owner(), limit), patience(limit))
+            .await
     }
 
     /// Everything else that the class offers.
