@@ -83,6 +83,7 @@ class Core:
 
     def close(self) -> None:
         self.closed = True
+        self.world.expect_no_more()
         for ending in list(self.endings):
             ending.set()
         for endpoint in self._endpoints:

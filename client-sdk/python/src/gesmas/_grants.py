@@ -203,7 +203,8 @@ async def acquire(
     """Takes something; with a timeout, nothing if it was not there in time."""
     if session is not None:
         session.check_own()
-    core.world.expect_drops()
+    if not core.closed:
+        core.world.expect_drops()
     seconds = None
     if timeout is None:
         asked = way.endless

@@ -91,6 +91,10 @@ class World(Protocol):
         """Runs something aside, from wherever: while garbage is collected, in any thread."""
         ...
 
+    def expect_no_more(self) -> None:
+        """The client is closed: nothing that is dropped from now on matters."""
+        ...
+
     def renew(self) -> None:
         """Forgets what the parent of this process has."""
         ...
@@ -165,11 +169,15 @@ class ThreadSignal:
         return self._event.wait(min(max(0.0, seconds), _LOOK))
 
 
+Dropped = queue.SimpleQueue["tuple[Callable[[], Coroutine[Any, Any, None]], str] | None"]
+"""What was dropped; none at the end."""
+
+
 class PlainWorld:
     """Threads that block."""
 
     def __init__(self) -> None:
-        self._dropped: queue.SimpleQueue[tuple[Callable[[], Coroutine[Any, Any, None]], str]]
+        self._dropped: Dropped
         self.renew()
 
     def renew(self) -> None:
@@ -208,12 +216,16 @@ class PlainWorld:
                 )
                 sweep.start()
 
-    def _sweep(
-        self, dropped: queue.SimpleQueue[tuple[Callable[[], Coroutine[Any, Any, None]], str]]
-    ) -> None:
-        while True:
-            work, name = dropped.get()
+    def _sweep(self, dropped: Dropped) -> None:
+        while (found := dropped.get()) is not None:
+            work, name = found
             self.aside(work(), name)
+
+    def expect_no_more(self) -> None:
+        with self._guard:
+            self._sweeps = False
+            self._dropped.put(None)
+            self._dropped = queue.SimpleQueue()
 
     def dropped(self, work: Callable[[], Coroutine[Any, Any, None]], name: str) -> None:
         # The one way into another thread that takes no lock of Python's own.
@@ -332,6 +344,9 @@ class AsyncWorld:
 
     def expect_drops(self) -> None:
         self._loop = asyncio.get_running_loop()
+
+    def expect_no_more(self) -> None:
+        self._loop = None
 
     def dropped(self, work: Callable[[], Coroutine[Any, Any, None]], name: str) -> None:
         if self._loop is not None and not self._loop.is_closed():
