@@ -17,6 +17,8 @@
 //! Invariants: a call that waits is written down in `waiting` with its own semaphore; between steps no tuple
 //! is there that matches the template of a call that waits. A handler that fails leaves another alarm in
 //! place of the one that called it.
+//! A tuple is as long as an argument may be. A template, or a tuple that replaces another, has 800,000 bytes
+//! at most: what is searched for, what is found and what takes its place are in memory at one time.
 //! Not here: floats, and types as places of a template: a type is a value like any other that goes first.
 //!
 //! ```text

@@ -125,6 +125,8 @@ fn dead_letters(w: &mut Writer<'_>, [ann, bob, _]: [SessionId; 3]) {
     for _ in 0..2 {
         let again = w.call(bob, MAIL, "try_take", &(SHORT,));
         assert_eq!(w.result::<Option<Delivery>>(again).map(|job| job.id), Some(id));
+        // The lease is over, and then the pause.
+        w.pass(2 * OVER);
         w.pass(PAUSE + OVER);
     }
     let discarded = w.call(ann, MAIL, "discard", &(id,));
