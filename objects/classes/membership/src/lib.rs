@@ -275,7 +275,7 @@ impl Membership {
         let subscribers = self.subscribers.len();
         let mut all_left = its.len() < LEAVING;
         for (_, name) in &its {
-            if events > EVENTS {
+            if events >= EVENTS {
                 all_left = false;
                 break;
             }

@@ -310,6 +310,11 @@ impl Semaphore {
         let portion = match at_gate || self.turn.waiters() > 0 {
             false => stock.returning,
             true if stock.timer => 0,
+            // The one at the gate takes what it lacks, and leaves a portion at most.
+            true if at_gate => {
+                let lacks = self.wanted.get().saturating_sub(stock.free);
+                stock.returning.min(lacks.max(PORTION))
+            }
             true => stock.returning.min(PORTION),
         };
         stock.free += portion;

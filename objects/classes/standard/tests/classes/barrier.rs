@@ -78,11 +78,12 @@ fn many_parties_go_on_in_portions(world: &mut World) {
     let start = |world: &mut World, parties: u32| -> Vec<_> {
         (0..parties).map(|_| world.start(call!(barrier.wait()))).collect()
     };
-    let mut first = start(world, 2_498);
+    let mut first = start(world, 2_497);
     first.push(world.start(call!(barrier.wait())));
     let given = first.pop().expect("it was just put there");
     let short = world.start(call!(barrier.wait_for(seconds(0))));
     assert_eq!(short.result(), Ok(None));
+    first.push(world.start(call!(barrier.wait())));
     assert_eq!(world.run(call!(barrier.wait())), Ok(0));
     assert_eq!(world.blocked().len(), 1_499);
     // One that has not been woken gives up, and is missed by nobody.

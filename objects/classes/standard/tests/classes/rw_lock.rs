@@ -142,7 +142,9 @@ fn an_owner_that_would_wait_for_itself_is_told(world: &mut World) {
         world.run(call!(ann.try_write_lock(1))),
         world.run(call!(ann.write_lock_for(1, seconds(1)))),
     ];
-    refused.map(|refused| assert_eq!(failed(refused), RwLockError::WaitsForItself));
+    for refused in refused {
+        assert_eq!(failed(refused), RwLockError::WaitsForItself);
+    }
     // Another owner waits for this one, and so does one that is told when it has waited.
     let other = world.start(call!(ann.write_lock(2)));
     let reads = world.start(call!(bob.read_lock(1)));
