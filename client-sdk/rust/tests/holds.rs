@@ -345,7 +345,7 @@ async fn a_lease_counts_from_when_its_call_was_made() {
         let (session, mut peer, dial) = session_with_dial(&replica, LONG).await;
         let lease = session.lease("nightly");
         let hour = Duration::from_secs(3_600);
-        let granted = |token| Granted { token, ends: Time(0) };
+        let granted = |token| Granted { token, key: token, ends: Time(0) };
 
         let (hold, ()) = tokio::join!(lease.try_acquire("ann", hour), async {
             let (number, ..) = peer.call().await;
@@ -388,7 +388,7 @@ async fn a_lease_that_was_waited_for_is_renewed_before_it_is_handed_out() {
             let (number, ..) = peer.call().await;
             turn(&dial, 7);
             turn(&dial, 600);
-            peer.grant(number, Granted { token: 41, ends: Time(0) }).await;
+            peer.grant(number, Granted { token: 41, key: 41, ends: Time(0) }).await;
             let (number, method, _) = peer.call().await;
             assert_eq!(method, "renew");
             peer.grant(number, Time(9)).await;
@@ -400,7 +400,7 @@ async fn a_lease_that_was_waited_for_is_renewed_before_it_is_handed_out() {
         let (hold, ()) = tokio::join!(lease.acquire("ann", minute), async {
             let (number, ..) = peer.call().await;
             turn(&dial, 600);
-            peer.grant(number, Granted { token: 42, ends: Time(0) }).await;
+            peer.grant(number, Granted { token: 42, key: 42, ends: Time(0) }).await;
             let (number, ..) = peer.call().await;
             let payload = to_bytes(&LeaseError::NotHeld);
             peer.end(SESSION, number, Err(CallError::Failed(payload.into()))).await;

@@ -6,8 +6,8 @@
 // Not here: redelivery. An item is the reply to the consumer's call.
 
 import {
-  Bytes, Deque, Semaphore, Status, Writer, endArguments, fetchArguments, returnCancelled, returnResult,
-  returnUnit,
+  Bytes, Deque, Semaphore, Status, Writer, endArguments, fetchArguments, returnCancelled, returnError,
+  returnResult, returnUnit,
 } from "./gesmas";
 
 const items = new Deque("items");
@@ -36,6 +36,8 @@ export function m_init(length: u32): void {
   const given = fetchArguments(length);
   const capacity = given.u32();
   endArguments(given);
+  // The error ZeroCapacity of the class, its first and only one.
+  if (capacity == 0) return returnError(new Writer().u8(0));
   free.setCount(capacity);
   returnUnit();
 }

@@ -39,6 +39,13 @@ static void return_taken(bool is_there) {
 GESMAS_METHOD(init) {
     uint32_t capacity = gesmas_take_u32(arguments);
     gesmas_end_arguments(arguments);
+    if (capacity == 0) {
+        // The error ZeroCapacity of the class, its first and only one.
+        gesmas_writer error = { 0 };
+        gesmas_put_u8(&error, 0);
+        gesmas_return_error(&error);
+        return;
+    }
     gesmas_set_count(room, capacity);
     gesmas_return_unit();
 }

@@ -13,8 +13,11 @@ const items: gesmas.Deque([]const u8) = .{ .name = "items" };
 const free: gesmas.Semaphore = .{ .name = "free" };
 const filled: gesmas.Semaphore = .{ .name = "filled" };
 
+const QueueError = union(enum) { zero_capacity: void };
+
 const Queue = struct {
-    pub fn init(capacity: u32) void {
+    pub fn init(capacity: u32) error{Failed}!void {
+        if (capacity == 0) return gesmas.failed(QueueError{ .zero_capacity = {} });
         free.setCount(capacity);
     }
 

@@ -299,11 +299,11 @@ mod tests {
             acknowledged: Acknowledged { events, ..Acknowledged::default() },
         };
         let mut outstanding = Outstanding::default();
-        outstanding.add(acknowledge(1));
-        assert_eq!(outstanding.take_unsent(0, 1 << 20), [acknowledge(1)]);
-        outstanding.add(acknowledge(2));
+        outstanding.add(acknowledge(1).into());
+        assert_eq!(outstanding.take_unsent(0, 1, ALL), [acknowledge(1).into()]);
+        outstanding.add(acknowledge(2).into());
         outstanding.applied(&[acknowledge(1)]);
-        assert_eq!(outstanding.take_unsent(1, 1 << 20), [acknowledge(2)]);
+        assert_eq!(outstanding.take_unsent(1, 1, ALL), [acknowledge(2).into()]);
         outstanding.applied(&[acknowledge(2)]);
         assert_eq!(outstanding.len(), 0);
     }

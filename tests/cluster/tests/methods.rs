@@ -121,10 +121,8 @@ async fn methods_that_mean_harm_end_with_their_own_error_and_leave_no_trace() {
         ("recurse_with_locals", "trap-fault", "out of bounds"),
         ("allocate", "trap-out-of-memory", "memory"),
         ("write_forever", "trap-out-of-fuel", "fuel"),
-        // More than these limits allow, with the copies that encoding makes, is over that of the
-        // instance's memory too, which is met first.
-        ("write_too_much", "trap-out-of-memory", "memory"),
-        ("return_too_much", "trap-out-of-memory", "memory"),
+        ("write_too_much", "trap-limit", "value_bytes"),
+        ("return_too_much", "trap-limit", "reply_bytes"),
         ("continue_forever", "trap-step-budget", "segments_per_step"),
     ];
     for (method, code, part) in methods {

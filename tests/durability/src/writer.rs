@@ -65,7 +65,8 @@ impl<'a> Writer<'a> {
             seed: [5; 32],
             replicas: vec![REPLICA],
             engine: log.engine(),
-            limits,
+            // Scripts count single nanoseconds.
+            limits: Limits { least_delay: 1, ..limits },
             reserved: BTreeMap::from([(class.clone(), code)]),
         };
         let mut writer = Self {

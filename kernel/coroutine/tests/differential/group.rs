@@ -32,7 +32,8 @@ pub(crate) fn entries() -> impl Iterator<Item = LogEntry> {
         seed: [5; 32],
         replicas: vec![1],
         engine: wasm(1).identity(),
-        limits: Limits::default(),
+        // Workloads count single nanoseconds.
+        limits: Limits { least_delay: 1, ..Limits::default() },
         reserved: BTreeMap::new(),
     };
     let opened =

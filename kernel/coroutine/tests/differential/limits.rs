@@ -144,7 +144,7 @@ fn bodies_run_under_the_limits_of_their_frames_however_they_are_kept() {
         let mut dice = Dice(seed);
         let mut machines = Machines::new();
         for _ in 0..120 {
-            let commands = (0..1 + dice.below(3));
+            let commands = 0..1 + dice.below(3);
             let commands = commands.map(|_| one_command(&mut machines, &mut dice)).collect();
             machines.batch(commands);
         }

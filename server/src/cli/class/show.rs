@@ -231,7 +231,7 @@ mod tests {
             "        Errors: LockError",
             "    holder() -> option<HolderInfo>  [read]",
             "    mutex: semaphore",
-            "    LockError: NotHeld | NoSession | Cancelled",
+            "    LockError: NotHeld | NotHolder | TooOften | TooManyWaiting { limit: u64 } | NoSession | Cancelled",
             "    gesmas call Lock/NAME lock OWNER",
         ] {
             assert!(text.lines().any(|found| found == line), "{line:?} is missing in\n{text}");

@@ -101,14 +101,14 @@ impl Hostile {
     /// Writes one value that is too large.
     pub fn write_too_much(&mut self) -> Result<()> {
         self.mark.set(106);
-        self.heap.push_back(Bytes(vec![7_u8; (1 << 20) + 1]));
+        self.heap.push_back(Bytes(vec![7_u8; (1 << 20) + (64 << 10) + 1]));
         Ok(())
     }
 
     /// Returns too much.
     pub fn return_too_much(&mut self) -> Result<Bytes> {
         self.mark.set(107);
-        Ok(Bytes(vec![7_u8; (1 << 20) + 1]))
+        Ok(Bytes(vec![7_u8; (1 << 20) + (64 << 10) + 1]))
     }
 
     /// One of two that wake each other for ever: waits for `wake_back`.
