@@ -32,10 +32,11 @@ fn a_bug_that_no_client_sees_is_noticed_by_comparison() {
 }
 
 /// The classes with wrong twins, and the names of their checkers.
-const TWINS: [(&str, &str); 7] = [
+const TWINS: [(&str, &str); 8] = [
     ("Election", "election"),
     ("Latch", "latch"),
     ("Lease", "lease"),
+    ("Membership", "membership"),
     ("RateLimiter", "rate limiter"),
     ("Register", "register"),
     ("TupleSpace", "tuple space"),

@@ -127,6 +127,11 @@ impl Cluster {
         if at.process.is_some() || at.kept_down || at.refused {
             return Ok(());
         }
+        if at.lack == Some(Lack::Descriptor) {
+            // It cannot open a file, ends, and is started again.
+            self.schedule.after(SECOND, Event::Start(host));
+            return Ok(());
+        }
         at.born = now;
         let moment = at.moment(now);
         let plant = self.options.plant;
