@@ -285,6 +285,8 @@ impl Cluster {
             Err(Stop::Failed(ReplicaError::Log(_) | ReplicaError::Node(_)))
                 if std::mem::take(&mut self.hosts[host].read_badly) =>
             {
+                // It may have stopped for another reason, and read nothing.
+                self.hosts[host].disk.take_fails();
                 self.crash(host);
             }
             Err(Stop::Failed(ReplicaError::Log(_) | ReplicaError::Node(_)))

@@ -30,7 +30,7 @@ const HUSH: u64 = 5 * SECOND;
 /// How long nothing is pending before a run goes on.
 const CALM: u64 = 2 * SECOND;
 /// Entries that may be ordered in that time: votes, acknowledgements, and what was set to come later.
-const CALM_ENTRIES: u64 = 400;
+const CALM_ENTRIES: u64 = 200;
 /// Clients give up what may starve.
 const GIVE_UP: u64 = 5 * SECOND;
 /// So long before that it is looked which calls wait.

@@ -35,8 +35,10 @@ pub(super) struct Vessels {
     lighting: BTreeSet<u64>,
     /// Whether bombs may be lit.
     lit: bool,
-    /// Removals of them that have not ended.
+    /// Removals of them that have not ended: one at most.
     removing: u64,
+    /// Whether the removal was asked for when no call was on its way that lights one, and none was since.
+    puts_out_all: bool,
 }
 
 /// Values of a limit that other workloads do not feel.
@@ -130,7 +132,7 @@ impl Vessels {
             7..10 => self.call(vessel, "fill", amount(prng, 1, 60)),
             10..15 => self.call(vessel, "open", amount(prng, 1, 3)),
             15 if prng.permille(60) => {
-                self.lit = true;
+                (self.lit, self.puts_out_all) = (true, false);
                 let call = self.call(("Vessel", "bomb"), "light", "x".into());
                 self.lighting.insert(call.key);
                 return call;
@@ -146,13 +148,14 @@ impl Vessels {
         let now = self.lit && self.removing == 0 && (draining || prng.permille(50));
         now.then(|| {
             self.removing += 1;
+            self.puts_out_all = self.lighting.is_empty();
             self.call((OPERATOR, "bomb"), "remove", String::new())
         })
     }
 
     fn removed(&mut self, known: bool) {
         self.removing -= 1;
-        if known && self.lighting.is_empty() {
+        if known && self.puts_out_all {
             self.lit = false;
         }
     }
