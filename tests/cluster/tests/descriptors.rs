@@ -141,7 +141,10 @@ async fn who_says_nothing_for_long_is_not_waited_for() {
     assert_eq!(without.receive().await, None);
     with.send(KeepAlive { session, correlation: 3 }).await;
     with.receive_until(|message| match message {
-        ServerMessage::Alive(alive) => Some(assert_eq!(alive.session, session)),
+        ServerMessage::Alive(alive) => {
+            assert_eq!(alive.session, session);
+            Some(())
+        }
         _ => None,
     })
     .await;

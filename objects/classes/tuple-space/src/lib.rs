@@ -413,7 +413,10 @@ impl TupleSpace {
     ) -> Result<impl Iterator<Item = (Spot, Kept)> + use<>, TupleSpaceError> {
         let shelf = Shelf::of_template_prefix(template)?;
         let first = shelf.clone().with(0);
-        let after = after.map_or(first.clone(), |after| after.max(first));
+        let after = match after {
+            Some(after) => after.max(first),
+            None => first,
+        };
         let tuples = self.tuples.iter_after(&after);
         Ok(tuples.take_while(move |((places, values, _), _)| shelf.begins(*places, values)))
     }
