@@ -25,6 +25,7 @@ mod segments;
 mod sessions;
 mod standard;
 mod time;
+mod trials;
 mod weights;
 
 use expect_test::Expect;
