@@ -68,7 +68,7 @@ macro_rules! plants {
 
 plants! {
     an_fsync_that_lies_is_found: LyingSync from 1 within 50
-        by ["one log", "one state", "one reply", "availability"];
+        by ["one log", "one state", "one reply", "availability", "recovery"];
     a_disk_that_forgets_is_found: ForgetfulDisk from 1 within 50
         by ["one log", "one state", "one reply", "availability", "recovery"];
     a_frame_that_vanishes_is_found: SilentLoss from 1 within 50 by ["liveness", "queue"];
