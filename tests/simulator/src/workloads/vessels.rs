@@ -47,7 +47,7 @@ fn choices(name: &str, value: u64) -> [u64; 3] {
         "memory_bytes" => [MIB, 2 * MIB, 4 * MIB],
         "fuel_per_segment" => [2_000_000, 20_000_000, 50_000_000],
         "fuel_per_step" => [60_000_000, 200_000_000, 400_000_000],
-        "journal_bytes" => [2 * KIB, 16 * KIB, 4 * MIB],
+        "journal_bytes" => [32 * KIB, 64 * KIB, 4 * MIB],
         "checkpoint_steps" => [100, 400, 1_000],
         "least_delay" => [MILLISECOND, 5 * MILLISECOND, 20 * MILLISECOND],
         "alarm_fuel" => [200_000, 500_000, 1_000_000],
@@ -129,7 +129,7 @@ impl Vessels {
         let mut call = match prng.below(20) {
             0..4 => self.call(vessel, "swell", amount(prng, MIB / 2, 4 * MIB)),
             4..7 => self.call(vessel, "burn", amount(prng, 1_000_000, 40_000_000)),
-            7..10 => self.call(vessel, "fill", amount(prng, 1, 60)),
+            7..10 => self.call(vessel, "fill", amount(prng, 1, 1_000)),
             10..15 => self.call(vessel, "open", amount(prng, 1, 3)),
             15 if prng.permille(60) => {
                 (self.lit, self.puts_out_all) = (true, false);
