@@ -83,10 +83,6 @@ planted_bugs! {
     ReadWithoutMajority,
     /// A leader counts the silence while it did not lead.
     StalledLeaderExpires,
-    /// What came due before a leader began to lead is taken for what a batch takes along.
-    DueBeforeReign,
-    /// Ranges of an acknowledgement count for no bytes, and entries that are too large are dropped.
-    RangesWeighNothing,
     /// The log is compacted beyond the snapshots.
     TrimTooFar,
     /// Entries are applied before they are decided.

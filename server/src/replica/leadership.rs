@@ -125,13 +125,7 @@ impl<E: Engine> Replica<E> {
 
     /// A command with the bytes of its encoding.
     pub(super) fn weigh(&self, command: Command) -> Weighed {
-        let weighed = Weighed::from(command);
-        match weighed.command {
-            Command::Acknowledge { .. } if self.has_planted(PlantedBug::RangesWeighNothing) => {
-                Weighed { bytes: 0, ..weighed }
-            }
-            _ => weighed,
-        }
+        Weighed::from(command)
     }
 
     /// A follower drops what is forwarded to it by mistake; the sender sends it again when it knows
@@ -308,9 +302,6 @@ impl<E: Engine> Replica<E> {
         let start = self.leadership.clocks.start(last_stamp, 1, self.now);
         let time = start.expect("a clock starts when nobody else has to be heard");
         self.leadership.role = Role::Leading(ballot, LeaderClock::start(time, self.now));
-        if self.has_planted(PlantedBug::DueBeforeReign) {
-            self.leadership.last_ordered = Some(time);
-        }
     }
 
     /// Orders batches of what waits, and an empty one when an alarm is due.
@@ -363,11 +354,10 @@ impl<E: Engine> Replica<E> {
         };
         // A batch that was ordered and is not applied takes alarms along up to its stamp. Once it is
         // applied, what it has left is due like any other.
-        let counts = self.node.config().planted.has(PlantedBug::DueBeforeReign);
         let on_its_way = self
             .leadership
             .last_ordered
-            .filter(|stamp| *stamp > self.machine.now() || !all_applied || counts);
+            .filter(|stamp| *stamp > self.machine.now() || !all_applied);
         let is_due = due.is_some_and(|due| {
             on_its_way.is_none_or(|stamp| due > stamp) && due <= clock.read(self.now)
         });
@@ -413,12 +403,9 @@ impl<E: Engine> Replica<E> {
     fn append(&mut self, entry: &LogEntry) -> Result<bool, ReplicaError> {
         let bytes = entry.encode();
         let length = bytes.len();
-        if length > self.settings.entry_bytes {
-            // Commands were weighed before, each by its encoding.
-            let planted = self.has_planted(PlantedBug::RangesWeighNothing);
-            assert!(planted, "an entry of {length} bytes was made, which the log does not take");
-            return Ok(false);
-        }
+        // Commands were weighed before, each by its encoding.
+        let most = self.settings.entry_bytes;
+        assert!(length <= most, "an entry of {length} bytes was made, which the log does not take");
         match self.node.append(bytes.into()) {
             Ok(index) => {
                 self.leadership.undecided.push_back((index, length));
