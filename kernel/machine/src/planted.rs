@@ -83,6 +83,10 @@ planted_bugs! {
     ReadWithoutMajority,
     /// A leader counts the silence while it did not lead.
     StalledLeaderExpires,
+    /// What came due before a leader began to lead is taken for what a batch takes along.
+    DueBeforeReign,
+    /// Ranges of an acknowledgement count for no bytes, and a batch that is then too large waits.
+    RangesWeighNothing,
     /// The log is compacted beyond the snapshots.
     TrimTooFar,
     /// Entries are applied before they are decided.

@@ -125,7 +125,13 @@ impl<E: Engine> Replica<E> {
 
     /// A command with the bytes of its encoding.
     pub(super) fn weigh(&self, command: Command) -> Weighed {
-        Weighed::from(command)
+        let weighed = Weighed::from(command);
+        match weighed.command {
+            Command::Acknowledge { .. } if self.has_planted(PlantedBug::RangesWeighNothing) => {
+                Weighed { bytes: 0, ..weighed }
+            }
+            _ => weighed,
+        }
     }
 
     /// A follower drops what is forwarded to it by mistake; the sender sends it again when it knows
@@ -302,6 +308,9 @@ impl<E: Engine> Replica<E> {
         let start = self.leadership.clocks.start(last_stamp, 1, self.now);
         let time = start.expect("a clock starts when nobody else has to be heard");
         self.leadership.role = Role::Leading(ballot, LeaderClock::start(time, self.now));
+        if self.has_planted(PlantedBug::DueBeforeReign) {
+            self.leadership.last_ordered = Some(time);
+        }
     }
 
     /// Orders batches of what waits, and an empty one when an alarm is due.
@@ -317,6 +326,15 @@ impl<E: Engine> Replica<E> {
                 batch.stamp = Time(self.now.wall);
             }
             let entry = LogEntry::Batch(batch);
+            if self.has_planted(PlantedBug::RangesWeighNothing)
+                && entry.encode().len() > self.settings.entry_bytes
+            {
+                let LogEntry::Batch(batch) = entry else { return Ok(()) };
+                let commands: Vec<_> =
+                    batch.commands.into_iter().map(|command| self.weigh(command)).collect();
+                self.leadership.queue.extend(commands);
+                return Ok(());
+            }
             if self.append(&entry)? {
                 self.note_ordered(stamp, &entry);
             } else {
@@ -349,6 +367,7 @@ impl<E: Engine> Replica<E> {
     fn has_work(&mut self) -> bool {
         let due = self.machine.next_due();
         let all_applied = self.machine.is_idle();
+        let counts = self.has_planted(PlantedBug::DueBeforeReign);
         let Role::Leading(_, clock) = &mut self.leadership.role else {
             return false;
         };
@@ -357,7 +376,7 @@ impl<E: Engine> Replica<E> {
         let on_its_way = self
             .leadership
             .last_ordered
-            .filter(|stamp| *stamp > self.machine.now() || !all_applied);
+            .filter(|stamp| *stamp > self.machine.now() || !all_applied || counts);
         let is_due = due.is_some_and(|due| {
             on_its_way.is_none_or(|stamp| due > stamp) && due <= clock.read(self.now)
         });
@@ -428,12 +447,13 @@ impl<E: Engine> Replica<E> {
         }
     }
 
-    /// How long something has been due that has not gone off, by this leader's time, nanoseconds; 0 if
-    /// nothing is, or another replica leads.
-    pub fn overdue(&mut self) -> u64 {
-        let due = self.machine.next_due();
-        let late = self.leader_time().zip(due).map(|(now, due)| now.0.saturating_sub(due.0));
-        late.unwrap_or(0)
+    /// Nanoseconds until the next timer, deadline or timed wait is due, by this leader's time; negative
+    /// when it is overdue, `None` when nothing is to come, or another replica leads.
+    pub fn due_in(&mut self) -> Option<i64> {
+        let due = self.machine.next_due()?;
+        let now = self.leader_time()?;
+        let (due, now) = (i128::from(due.0), i128::from(now.0));
+        Some(i64::try_from(due - now).unwrap_or(if due > now { i64::MAX } else { i64::MIN }))
     }
 
     /// Tells the leader which clients were heard of. A replica that follows itself and does not lead

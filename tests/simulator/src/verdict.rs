@@ -171,8 +171,10 @@ counts! {
     trials,
     /// Times that clients asked for nothing for a while.
     hushes,
-    /// Drains that began so, with a change of leader.
+    /// Drains that began so.
     quiet_drains,
+    /// Changes of leaders in clusters of which nobody asked anything.
+    quiet_transfers,
     /// Floods of acknowledgements.
     floods,
     /// Words of followers that leaders took while their own logs were made durable.
@@ -236,7 +238,7 @@ counts! {
 }
 
 /// Rare events that many runs together must have seen, each at least once.
-pub const MARKS: [&str; 33] = [
+pub const MARKS: [&str; 34] = [
     "ordered_by_two_leaders",
     "cancels_beside_grants",
     "undone_segments",
@@ -264,6 +266,7 @@ pub const MARKS: [&str; 33] = [
     "trials",
     "hushes",
     "quiet_drains",
+    "quiet_transfers",
     "floods",
     "unheard_promises",
     "crashes_in_turn",

@@ -14,6 +14,7 @@ mod host;
 mod nemesis;
 mod process;
 mod profile;
+mod quiet;
 mod router;
 mod stage;
 mod transport;
@@ -65,6 +66,7 @@ enum Event {
     ToReplica { replica: usize, connection: Connection, ask: Ask },
     ToClient { connection: Connection, tell: Tell },
     Wake(usize),
+    TakeLead(usize),
     Room(usize),
     Fault,
     Audit,
@@ -101,6 +103,8 @@ pub(crate) struct Cluster {
     looked_for_stuck: bool,
     /// Until when clients ask for nothing.
     hush_until: u64,
+    /// When the lead last passed to another replica though the cluster was in order.
+    lead_passed: u64,
     /// Since when nothing is pending, and how long the log was then.
     rest: Option<(u64, u64)>,
 }
@@ -146,6 +150,7 @@ impl Cluster {
             replied: 0,
             looked_for_stuck: false,
             hush_until: 0,
+            lead_passed: 0,
             rest: None,
         };
         cluster.schedule_first();
@@ -219,6 +224,7 @@ impl Cluster {
             }
             Event::ToClient { connection, tell } => self.hear(connection, tell)?,
             Event::Wake(client) => self.wake(client)?,
+            Event::TakeLead(host) => self.take_lead(host),
             Event::Room(host) => self.hosts[host].set_lack(None),
             Event::Fault => self.fault()?,
             Event::Audit => self.audit()?,

@@ -38,7 +38,7 @@ impl Cluster {
         if self.profile.loses_disk == Some(host) && self.prng.permille(100) {
             self.lose_disk(host);
         }
-        match self.prng.below(108) {
+        match self.prng.below(110) {
             100..103 => self.hush(),
             103..106 => {
                 let cancel_pinned = self.prng.permille(500);
@@ -47,7 +47,7 @@ impl Cluster {
                     process.try_replacement(cancel_pinned);
                 }
             }
-            106 => self.flood(host),
+            106..109 => self.flood(host),
             0..10 => self.crash(host),
             10..22 => self.crash_in_turn(host),
             22..25 => self.cut_all_power(),
@@ -136,7 +136,7 @@ impl Cluster {
 
     /// A stranger acknowledges at one replica, for every session that there is, as many ranges of
     /// replies as a message may have, of numbers that nobody has used.
-    fn flood(&mut self, host: usize) {
+    pub(super) fn flood(&mut self, host: usize) {
         self.counts.floods += 1;
         let ranges = (0..FLOOD_RANGES).map(|at| (u64::MAX / 2 + 2 * at, u64::MAX / 2 + 2 * at));
         let acknowledged = Acknowledged { replies: ranges.collect(), events: 0 };

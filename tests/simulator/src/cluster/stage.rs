@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use gesmas_machine::Machine;
 
-use super::{Cluster, ELECTION_TICKS, Event, TICK};
+use super::{Cluster, ELECTION_TICKS, Event, TICK, quiet::PASSING};
 use crate::{
     engine::SimulatedEngine,
     schedule::{MILLISECOND, SECOND},
@@ -23,10 +23,6 @@ const BLOCKED_LEAST: u64 = 100;
 const FAULTS_LONGER: u64 = 120 * SECOND;
 /// A majority in order has a leader by then: ten election timeouts.
 const LEADER_BOUND: u64 = 10 * ELECTION_TICKS * TICK;
-/// Something that is due goes off within a round of messages, and some turns.
-const OVERDUE_BOUND: u64 = SECOND;
-/// Drains that begin with clients that ask for nothing do so for so long.
-const HUSH: u64 = 5 * SECOND;
 /// How long nothing is pending before a run goes on.
 const CALM: u64 = 2 * SECOND;
 /// Entries that may be ordered in that time: votes, acknowledgements, and what was set to come later.
@@ -117,19 +113,6 @@ impl Cluster {
             }
             _ => None,
         }
-    }
-
-    /// With a leader and no faults nothing is overdue for long, whether or not anybody asks for
-    /// anything.
-    fn check_overdue(&mut self, leader: Option<usize>) -> Checked {
-        let now = self.schedule.now();
-        let process = leader.and_then(|host| self.hosts[host].process.as_mut());
-        let late = process.map_or(0, |process| process.replica.overdue());
-        let settled = self.in_order_since().is_some_and(|since| since < now);
-        demand(late < OVERDUE_BOUND || !settled || self.options.outside, "overdue", || {
-            let state = self.hosts.iter().map(super::host::Host::standing).collect::<Vec<_>>();
-            format!("something is due for {} ms: {state:#?}", late / MILLISECOND)
-        })
     }
 
     /// Replicas that clients may try.
@@ -235,26 +218,10 @@ impl Cluster {
         }
         self.clients.iter_mut().for_each(|client| client.fall_silent(now));
         self.hush_until = now;
-        if self.prng.permille(300) {
+        if self.prng.permille(400) {
             self.begin_quietly();
         }
         self.let_promise_unheard();
-    }
-
-    /// Another replica takes the lead, and nobody asks for anything.
-    fn begin_quietly(&mut self) {
-        let Stage::Drain { core, .. } = &self.stage else { return };
-        let core = core.clone();
-        let follows = |host: &usize| {
-            let process = self.hosts[*host].process.as_ref();
-            process.is_some_and(|found| !found.replica.is_leading() && !found.is_closing())
-        };
-        let next = core.into_iter().find(follows);
-        let process = next.and_then(|host| self.hosts[host].process.as_mut());
-        if process.is_some_and(|process| process.replica.handle_take_lead().is_ok()) {
-            self.counts.quiet_drains += 1;
-        }
-        self.hush_until = self.schedule.now() + HUSH;
     }
 
     /// A replica that nobody hears takes the lead, and its power fails: it comes back with a promise
@@ -312,7 +279,8 @@ impl Cluster {
         let leader = leaders.max_by_key(|found| found.machine().ballot());
         let leads = leader.map(|leader| leader.node().config().replica);
         let led = leader.is_some() || self.options.outside;
-        demand(led || now < since_behind + LEADER_BOUND, "liveness", || {
+        let passing = now < self.lead_passed + PASSING;
+        demand(led || passing || now < since_behind + LEADER_BOUND, "liveness", || {
             let states: Vec<_> = core.iter().map(|host| self.hosts[*host].standing()).collect();
             format!("replicas in order have no leader: {states:#?}")
         })?;
@@ -333,6 +301,7 @@ impl Cluster {
         }
         let leads = leads.map(|id| usize::try_from(id).expect("ids are small") - 1);
         self.check_overdue(leads)?;
+        self.lead_changes_in_time(leads);
         let at_rest = self.clients.iter().all(crate::clients::Client::is_at_rest);
         if at_rest && self.counts.drain_ms == 0 {
             self.counts.drain_ms = (now - since) / MILLISECOND;

@@ -7,7 +7,10 @@
 //! known to be gone when it was asked: who has resigned, or whose session is over. In the end nobody
 //! waits to lead, and who leads has a session that lives.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Bound,
+};
 
 use gesmas_abi::value::{Bytes, to_bytes};
 use gesmas_election::Leader;
@@ -48,6 +51,8 @@ pub(super) struct Elections {
     stages: BTreeMap<usize, Stage>,
     /// Leaders by token.
     leaders: BTreeMap<u64, Known>,
+    /// Steps at which an observer was told that nobody leads.
+    vacant: BTreeSet<Step>,
     /// The greatest token that was known when a read was asked.
     reads: BTreeMap<u64, u64>,
     next_key: u64,
@@ -62,6 +67,7 @@ impl Elections {
         Self {
             stages: BTreeMap::new(),
             leaders: BTreeMap::new(),
+            vacant: BTreeSet::new(),
             reads: BTreeMap::new(),
             next_key: 0,
         }
@@ -135,6 +141,11 @@ impl Elections {
         let known = self.leaders.get_mut(&token).expect("it was elected");
         known.resigned = Some(step);
         known.gone = known.gone.or(Some(key));
+        let reign = (Bound::Excluded(known.elected), Bound::Excluded(step));
+        let hidden = self.vacant.range(reign).next();
+        demand(hidden.is_none(), CHECKER, || {
+            format!("nobody was observed to lead at {hidden:?}, while {known:?} did")
+        })?;
         self.was_not_passed(token)
     }
 
@@ -145,8 +156,9 @@ impl Elections {
         demand(right, CHECKER, || format!("{leader:?} was told, it is {known:?}"))
     }
 
-    fn observed(&self, leader: Option<&Leader>, step: Step) -> Checked {
+    fn observed(&mut self, leader: Option<&Leader>, step: Step) -> Checked {
         let Some(leader) = leader else {
+            self.vacant.insert(step);
             let leads = self.leaders.iter().find(|(_, known)| {
                 known.elected < step && known.resigned.is_some_and(|resigned| resigned > step)
             });

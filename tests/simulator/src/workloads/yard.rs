@@ -86,7 +86,7 @@ impl Yards {
             10..12 => ("keep", to_bytes(&duration), None),
             12 => {
                 // Some come when nothing else happens.
-                let later = if prng.permille(500) { 25 * duration } else { duration };
+                let later = if prng.permille(500) { 30 * duration } else { duration };
                 ("remind", to_bytes(&(key, later)), None)
             }
             _ => ("stamp", Vec::new(), None),
