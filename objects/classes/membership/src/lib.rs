@@ -10,8 +10,9 @@
 //! numbered and kept until they are acknowledged, and none is missed in silence.
 //! A change costs a little for each subscriber, whatever the number of members; every other method costs
 //! the same but for the logarithm of an ordered map. Calls that wait for a change are told a thousand at
-//! a time. Members of one session that is over leave a hundred at a time, in one event; a session that joins
-//! meanwhile gets the name of one that has not left yet.
+//! a time. Members of one session that is over leave a hundred at a time, fewer where many subscribers are
+//! told of long names, in one event; a session that joins meanwhile gets the name of one that has not
+//! left yet.
 //! Invariants: each member has an entry in `of_session`, each session in `watches` a watch and as many
 //! members as are counted there, and each subscriber a watch; `news` counts no permit while nobody waits
 //! for one; as many calls as `untold` says, from the head of its queue on, have not heard of the last
@@ -70,6 +71,8 @@ const WAITING: u32 = 1_000;
 const PORTION: u64 = 1_000;
 /// Members of a session that is over that leave in one step.
 const LEAVING: usize = 100;
+/// Bytes of events that tell all subscribers of one such step, at most, and what tells of the last member.
+const TOLD: u64 = 1 << 20;
 /// Events that joins may send in such a step, of calls that wait for the names.
 const EVENTS: u64 = 1_000;
 
@@ -275,7 +278,7 @@ impl Membership {
         let subscribers = self.subscribers.len();
         let mut all_left = its.len() < LEAVING;
         for (_, name) in &its {
-            if events >= EVENTS {
+            if events >= EVENTS || left.len() as u64 * subscribers >= TOLD {
                 all_left = false;
                 break;
             }

@@ -234,6 +234,27 @@ fn many_members_of_a_dead_session_leave_in_portions(world: &mut World) {
     assert_eq!(world.object("workers").expect("it is there").timers.len(), 2, "of bob and cid");
 }
 
+/// What tells as many subscribers as there may be of members with names as long as they may be is bounded
+/// in a step, too: the fuel of one handler is enough for it.
+fn long_names_are_told_of_in_portions_of_bytes(world: &mut World) {
+    let (ann, bob) = (world.client(), world.client());
+    let (of_ann, of_bob) = (of(&ann), of(&bob));
+    for number in 0..100 {
+        world.run(call!(of_ann.join(format!("{number:0255}"), "".into()))).expect("it is new");
+    }
+    for _ in 0..999 {
+        let subscriber = of(&world.client());
+        world.run(call!(subscriber.subscribe())).expect("there is room");
+    }
+    world.run(call!(of_bob.subscribe())).expect("there is room");
+    world.expire(&ann);
+    let left = world.run(call!(of_bob.size())).expect("a read");
+    assert!((90..100).contains(&left), "{left} are left after the first step");
+    world.advance(seconds(1));
+    assert_eq!(world.run(call!(of_bob.size())), Ok(0));
+    assert_eq!(changes(world, &bob).len(), 100);
+}
+
 /// Of the calls that wait for a change a portion is told in a step, and the others after them.
 fn many_that_wait_are_told_in_portions(world: &mut World) {
     let [ann, bob] = [(); 2].map(|()| of(&world.client()));
@@ -257,5 +278,6 @@ on_both_engines!(
     names_and_metadata_are_bounded,
     pages_say_where_they_go_on,
     many_members_of_a_dead_session_leave_in_portions,
+    long_names_are_told_of_in_portions_of_bytes,
     many_that_wait_are_told_in_portions,
 );
