@@ -48,7 +48,7 @@ fn work_queue(stage: &mut Stage) {
     stage.create(&(1_u32,));
     let ann = stage.open();
     for _ in 0..MANY {
-        stage.ok::<u64>(ann, "put", &(small(),));
+        stage.ok::<u64>(ann, "put", &(small(), None::<Duration>));
     }
     for _ in 0..MANY {
         let taken = stage.call(ann, "take", &(Duration::from_secs(5),));
@@ -58,7 +58,9 @@ fn work_queue(stage: &mut Stage) {
     stage.measure("dead_letters, 1,000 of 50,000", |stage| {
         stage.read("dead_letters", &(0_u64, 1_000_u32));
     });
-    stage.measure("put of 512 KiB", |stage| stage.ok::<u64>(ann, "put", &(large(),)));
+    stage.measure("put of 512 KiB", |stage| {
+        stage.ok::<u64>(ann, "put", &(large(), None::<Duration>))
+    });
 }
 
 fn delay_queue(stage: &mut Stage) {
@@ -108,7 +110,7 @@ fn tuple_space(stage: &mut Stage) {
         stage.call(ann, "inp", &(template(),));
     });
     stage.measure("rd_all of 1,000 of 50,000", |stage| {
-        stage.read("rd_all", &(vec![Place::Any, Place::Any], 1_000_u32));
+        stage.read("rd_all", &(vec![Place::Any, Place::Any], Bytes::default(), 1_000_u32));
     });
 }
 
@@ -142,12 +144,13 @@ fn register(stage: &mut Stage) {
 }
 
 fn rate_limiter(stage: &mut Stage) {
-    stage.create(&(1_000_000_u32, Duration::from_secs(1), 1_000_000_u32));
+    stage.create(&(1_000_000_u32, Duration::from_secs(100), 1_000_000_u32));
     let ann = stage.open();
     stage
         .measure("acquire of 1,000,000", |stage| stage.ok::<()>(ann, "acquire", &(1_000_000_u32,)));
+    stage.crowd(1, "acquire", |_| (1_000_000_u32,));
     stage.crowd(10_000, "acquire", |_| (1_u32,));
-    stage.measure("10,000 wait for one each", |stage| stage.pass(10_000_000_000));
+    stage.measure("10,000 wait for one each", |stage| stage.pass(200_000_000_000));
 }
 
 fn counter(stage: &mut Stage) {
