@@ -103,6 +103,8 @@ pub(crate) struct Cluster {
     looked_for_stuck: bool,
     /// Until when clients ask for nothing.
     hush_until: u64,
+    /// Since when something is overdue by more than it may be.
+    overdue_since: Option<u64>,
     /// When the lead last passed to another replica though the cluster was in order.
     lead_passed: u64,
     /// Since when nothing is pending, and how long the log was then.
@@ -150,6 +152,7 @@ impl Cluster {
             replied: 0,
             looked_for_stuck: false,
             hush_until: 0,
+            overdue_since: None,
             lead_passed: 0,
             rest: None,
         };

@@ -272,7 +272,8 @@ impl Cluster {
             // There may be no majority before it has caught up.
             self.behind = now;
         }
-        let since_behind = since.max(self.behind);
+        // After a stop of all that found no agreement there is no majority for a while, either.
+        let since_behind = since.max(self.behind).max(self.disturbed);
         let leader = core.iter().filter_map(|host| self.hosts[*host].process.as_ref());
         // One that was deposed may not have heard of it.
         let leaders = leader.map(|process| &process.replica).filter(|found| found.is_leading());
@@ -383,7 +384,9 @@ impl Cluster {
                 return true;
             }
             host.process.as_ref().is_some_and(|process| {
-                process.replica.applied() == length && process.replica.machine().is_idle()
+                let machine = process.replica.machine();
+                let ready = machine.is_idle() && machine.waits_for_code().is_none();
+                process.replica.applied() == length && ready
             })
         })
     }
