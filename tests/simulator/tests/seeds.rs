@@ -71,9 +71,9 @@ plants! {
         by ["one log", "one state", "one reply", "availability", "recovery"];
     a_disk_that_forgets_is_found: ForgetfulDisk from 1 within 50
         by ["one log", "one state", "one reply", "availability", "recovery"];
-    a_frame_that_vanishes_is_found: SilentLoss from 1 within 50 by ["liveness", "queue"];
-    frames_that_overtake_are_found: Overtaking from 1 within 50 by ["liveness"];
-    a_replica_that_stays_outside_is_found: NoReturn from 1 within 50 by ["liveness"];
+    a_frame_that_vanishes_is_found: SilentLoss from 1 within 50 by ["liveness", "overdue", "queue"];
+    frames_that_overtake_are_found: Overtaking from 1 within 50 by ["liveness", "overdue"];
+    a_replica_that_stays_outside_is_found: NoReturn from 1 within 50 by ["liveness", "overdue"];
     stale_reads_are_found: StaleReads from 1 within 50 by ["counter", "queue", "reads"];
     keep_alives_that_are_not_passed_on_are_found: SwallowedKeepAlives from 1 within 50
         by ["sessions"];
