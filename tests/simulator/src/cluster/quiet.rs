@@ -81,7 +81,7 @@ impl Cluster {
         let process = leader.and_then(|host| self.hosts[host].process.as_mut());
         let due = process.and_then(|process| process.replica.due_in());
         let late = due.map_or(0, |due| u64::try_from(-due).unwrap_or(0));
-        if due.is_some() && late < OVERDUE_BOUND {
+        if leader.is_some() && late < OVERDUE_BOUND {
             self.overdue_since = None;
             return Ok(());
         }
