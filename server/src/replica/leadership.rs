@@ -439,21 +439,12 @@ impl<E: Engine> Replica<E> {
         }
     }
 
-    /// The time of this replica, if it leads.
-    pub(super) fn leader_time(&mut self) -> Option<Time> {
+    /// The time with which this replica would stamp a batch now, if it leads.
+    pub fn leader_time(&mut self) -> Option<Time> {
         match &mut self.leadership.role {
             Role::Leading(_, clock) => Some(clock.read(self.now)),
             Role::Following | Role::Elected(_) | Role::Starting(_) => None,
         }
-    }
-
-    /// Nanoseconds until the next timer, deadline or timed wait is due, by this leader's time; negative
-    /// when it is overdue, `None` when nothing is to come, or another replica leads.
-    pub fn due_in(&mut self) -> Option<i64> {
-        let due = self.machine.next_due()?;
-        let now = self.leader_time()?;
-        let (due, now) = (i128::from(due.0), i128::from(now.0));
-        Some(i64::try_from(due - now).unwrap_or(if due > now { i64::MAX } else { i64::MIN }))
     }
 
     /// Tells the leader which clients were heard of. A replica that follows itself and does not lead

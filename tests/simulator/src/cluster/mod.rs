@@ -11,6 +11,7 @@
 
 mod divergence;
 mod host;
+mod leader_times;
 mod nemesis;
 mod process;
 mod profile;
@@ -26,6 +27,7 @@ use gesmas::{
 };
 use gesmas_machine::Effect;
 
+pub(crate) use self::leader_times::LeaderTimes;
 use self::{
     host::Host,
     process::{Input, Stop, Turn},
@@ -103,8 +105,7 @@ pub(crate) struct Cluster {
     looked_for_stuck: bool,
     /// Until when clients ask for nothing.
     hush_until: u64,
-    /// Since when something is overdue by more than it may be.
-    overdue_since: Option<u64>,
+    leader_times: LeaderTimes,
     /// When the lead last passed to another replica though the cluster was in order.
     lead_passed: u64,
     /// Since when nothing is pending, and how long the log was then.
@@ -152,7 +153,7 @@ impl Cluster {
             replied: 0,
             looked_for_stuck: false,
             hush_until: 0,
-            overdue_since: None,
+            leader_times: LeaderTimes::default(),
             lead_passed: 0,
             rest: None,
         };
@@ -499,7 +500,12 @@ impl Cluster {
             prng: &mut self.prng,
             catalog: &self.catalog,
             workload: &mut *self.workloads[client % number],
-            facts: Facts { now, in_order_since, over: self.sessions.over() },
+            facts: Facts {
+                now,
+                in_order_since,
+                over: self.sessions.over(),
+                leader_times: &self.leader_times,
+            },
             counts: &mut self.counts,
             replicas: &replicas,
             draining: self.stage.is_draining(),

@@ -63,9 +63,7 @@ impl Cluster {
         {
             return;
         }
-        let process = leader.and_then(|host| self.hosts[host].process.as_mut());
-        let due = process.and_then(|process| process.replica.due_in());
-        let due = due.and_then(|nanoseconds| u64::try_from(nanoseconds).ok());
+        let due = self.next_due(leader).and_then(|(due, now)| due.checked_sub(now));
         if let Some(due) = due.filter(|due| SOON.contains(due))
             && let Some(host) = self.follower_in_order()
         {
@@ -74,26 +72,32 @@ impl Cluster {
         }
     }
 
+    /// When the next is due at a leader, and what its clock says.
+    fn next_due(&mut self, leader: Option<usize>) -> Option<(u64, u64)> {
+        let process = self.hosts[leader?].process.as_mut()?;
+        let now = process.replica.leader_time()?;
+        let due = process.replica.machine().next_due()?;
+        Some((due.0, now.0))
+    }
+
     /// With a leader and no faults nothing is overdue for long, whether or not anybody asks for
     /// anything.
     pub(super) fn check_overdue(&mut self, leader: Option<usize>) -> Checked {
         let now = self.schedule.now();
         let process = leader.and_then(|host| self.hosts[host].process.as_mut());
-        let due = process.and_then(|process| process.replica.due_in());
-        let late = due.map_or(0, |due| u64::try_from(-due).unwrap_or(0));
-        if leader.is_some() && late < OVERDUE_BOUND {
-            self.overdue_since = None;
-            return Ok(());
+        if let Some(time) = process.and_then(|process| process.replica.leader_time()) {
+            self.leader_times.note(time.0, now);
         }
-        let settled = self.in_order_since().is_some_and(|since| since < now);
-        if late == 0 || !settled || self.options.outside {
+        let since = self.in_order_since().filter(|since| *since < now);
+        let (Some(since), Some((due, time))) = (since, self.next_due(leader)) else {
             return Ok(());
-        }
+        };
         // A leader whose clock is ahead of the one before finds much overdue at once, and mends it.
-        let since = *self.overdue_since.get_or_insert(now);
-        demand(now < since + OVERDUE_BOUND, "overdue", || {
+        let reached = self.leader_times.reached(due).unwrap_or(now).max(since);
+        let in_time = time < due + OVERDUE_BOUND || now < reached + OVERDUE_BOUND;
+        demand(in_time || self.options.outside, "overdue", || {
             let state = self.hosts.iter().map(super::host::Host::standing).collect::<Vec<_>>();
-            format!("something is due for {} ms: {state:#?}", late / MILLISECOND)
+            format!("something is due for {} ms: {state:#?}", (time - due) / MILLISECOND)
         })
     }
 }

@@ -31,6 +31,7 @@ use gesmas_machine::{CallError, CancelReason, Machine, Outcome, SessionEnd, Sess
 
 use crate::{
     catalog::{Call, Catalog},
+    cluster::LeaderTimes,
     engine::SimulatedEngine,
     prng::Prng,
     verdict::{Checked, Violation},
@@ -52,6 +53,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) in_order_since: Option<u64>,
     /// Sessions that are over, as any replica said.
     pub(crate) over: &'a BTreeMap<SessionId, SessionEnd>,
+    /// When leaders' clocks reached which time.
+    pub(crate) leader_times: &'a LeaderTimes,
 }
 
 /// A client that asks for work.

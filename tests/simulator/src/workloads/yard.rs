@@ -44,8 +44,6 @@ struct Asked {
     owed: Option<SessionId>,
     /// When that is, of a reminder.
     due: u64,
-    /// The same in the time of the client, or later.
-    expected: u64,
 }
 
 #[derive(Default)]
@@ -136,7 +134,6 @@ impl Yards {
         call: &Call,
         (session, step): (SessionId, Step),
         bytes: &[u8],
-        now: u64,
     ) -> Checked {
         let asked = self.asked[&call.key];
         match call.method {
@@ -159,7 +156,7 @@ impl Yards {
             "remind" => {
                 let Time(due) = decode(CHECKER, bytes)?;
                 let asked = self.asked.entry(call.key).or_default();
-                (asked.due, asked.expected) = (due, now + asked.duration);
+                asked.due = due;
             }
             _ => {
                 let message = || format!("{} ended well, for nothing", call.method);
@@ -209,7 +206,7 @@ impl Workload for Yards {
         _client: usize,
         call: &Call,
         ended: &Ended<'_>,
-        facts: &Facts<'_>,
+        _facts: &Facts<'_>,
     ) -> Checked {
         match ended {
             Ended::Unknown => {
@@ -219,7 +216,7 @@ impl Workload for Yards {
                 Ok(())
             }
             Ended::Reply { session, step, outcome: Ok(bytes), .. } => {
-                self.succeeded(call, (*session, *step), bytes, facts.now)
+                self.succeeded(call, (*session, *step), bytes)
             }
             Ended::Reply { outcome: Err(error), .. } if self.may_fail(call, error) => Ok(()),
             Ended::Reply { outcome: Err(error), .. } => Err(unexpected(CHECKER, call, error)),
@@ -232,8 +229,8 @@ impl Workload for Yards {
             // Had it come due before the cluster was in order, it could not be blamed. A leader whose
             // clock is ahead of the one before is late by its own time only.
             let late = now.saturating_sub(due);
-            let expected = self.asked.get(&key).map_or(0, |asked| asked.expected);
-            let in_time = expected == 0 || facts.now < expected + LATE;
+            let passed = |time| facts.leader_times.reached(time).unwrap_or(facts.now);
+            let in_time = passed(now) < passed(due) + LATE;
             let blamed = since + late + UNDER_WAY <= facts.now;
             demand(late < LATE || in_time || !blamed, "timers", || {
                 format!("a reminder {key} was {} ms late", late / MILLISECOND)
