@@ -1,8 +1,8 @@
 //! Sessions open and end.
 //!
-//! The end is one step, which may be long and runs in slices: the session is over when it begins; its waiters leave their queues,
-//! detached calls apart; their clean-ups run in request order; its permits go to the next, newest
-//! first; its watchers start in order of registration; then the ready list drains, once.
+//! The end is one step, which may be long and runs in slices: the session is over when it begins; its
+//! waiters leave their queues, detached calls apart; their clean-ups run in request order; its permits go to
+//! the next, newest first; its watchers start in order of registration; then the ready list drains, once.
 
 use std::sync::Arc;
 

@@ -137,12 +137,12 @@ fn election(stage: &mut Stage) {
     stage.measure("try_campaign of another", |stage| {
         stage.ok::<Option<u64>>(bob, "try_campaign", &(text(),));
     });
-    for _ in 0..1_001 {
+    for _ in 0..501 {
         stage.waits(bob, "campaign", &(Bytes::from("bob"),));
     }
     stage.crowd(20_000, "campaign", |call| (Bytes(call.to_le_bytes().to_vec()),));
     stage.crowd(50_000, "observe", |_| (token,));
-    stage.measure("resign, 50,000 observe, 1,001 calls of the next candidate wait", |stage| {
+    stage.measure("resign, 50,000 observe, 501 calls of the next candidate wait", |stage| {
         stage.ok::<()>(ann, "resign", &(token,));
     });
     stage.measure("leader and candidates", |stage| {

@@ -2,8 +2,8 @@
 //!
 //! Calls of all objects wait while a step runs, so that one step which does much for one caller stops all
 //! others. Each scene brings an object of a class to its limits, does what costs most there, lets pass what
-//! timers do afterwards, and notes the longest step of all of it; reads count as steps. Modules run on
-//! WebAssembly, one machine on one thread, as many bodies live as in a replica.
+//! timers do afterwards, and notes the longest step of all of it, in processor time; reads count as steps.
+//! Modules run on WebAssembly, one machine on one thread, as many bodies live as in a replica.
 //! Invariant: a scene whose calls do not end as it says is a fault of this program, not a figure.
 //! Not here: the way of a call to the machine (`cluster/`), and figures of methods that are called again and
 //! again (`kernel/`). Nothing passes or fails by a figure: 50 ms are what we aim at.

@@ -25,7 +25,7 @@ pub struct Measure {
     pub class: &'static str,
     /// What was done.
     pub what: String,
-    /// The longest step of it, milliseconds.
+    /// The longest step of it, milliseconds of a processor.
     pub longest: f64,
     /// All steps of it together, milliseconds.
     pub together: f64,
@@ -35,7 +35,10 @@ pub struct Measure {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "Milliseconds of the longest step at the limits of each class.\n")?;
+        writeln!(
+            f,
+            "Milliseconds of a processor, of the longest step at the limits of each class.\n"
+        )?;
         let heads = ("class", "what is done", "longest", "together", "steps");
         writeln!(
             f,
