@@ -226,7 +226,9 @@ impl<E: Engine> Replica<E> {
         if self.local_reads.has_question() {
             // Whoever waits for a read point also knows then that the leader has heard of its
             // session, since the report goes first, and again with a question that is asked again.
-            self.local_reads.alive().for_each(|session| self.liveness.hear(session));
+            self.local_reads
+                .alive(self.now.monotonic)
+                .for_each(|session| self.liveness.hear(session));
             self.report_liveness();
         }
         if leader != own {

@@ -456,7 +456,9 @@ impl<E: Engine> Replica<E> {
         if self.turns_away() || self.local_reads.len() >= self.settings.outstanding {
             return Err(Busy);
         }
-        self.local_reads.add(id, question);
+        let timeout = question.alive.and_then(|session| self.machine.session_timeout(session));
+        let named_until = timeout.map_or(u64::MAX, |time| self.now.monotonic.saturating_add(time));
+        self.local_reads.add(id, question, named_until);
         Ok(())
     }
 

@@ -27,7 +27,8 @@ pub struct Question {
     pub seen: Position,
     /// Whether to take the state as it is here, if it is recent enough for what the client has seen.
     pub stale: bool,
-    /// The session that the leader has heard of when this is answered.
+    /// The session that the leader has heard of when this is answered, unless the answer takes longer than
+    /// the session's timeout.
     pub alive: Option<SessionId>,
 }
 
@@ -40,6 +41,10 @@ pub(super) struct LocalReads {
     asked: BTreeMap<u64, (u64, Vec<(ReadId, Question)>)>,
     /// Reads that wait until everything below an index is applied.
     waiting: VecDeque<(u64, ReadId, Question)>,
+    /// Until when a question that is asked again names its session. Later its answer is worth nothing to
+    /// the client, which counts from when it asked; and a session must not outlive a client that is gone
+    /// because a question of it is not answered.
+    named_until: BTreeMap<ReadId, u64>,
     next_round: u64,
 }
 
@@ -51,8 +56,11 @@ impl LocalReads {
         Self { next_round: round, ..Self::default() }
     }
 
-    /// A read came.
-    pub(super) fn add(&mut self, id: ReadId, question: Question) {
+    /// A read came; should it have to be asked for again, it names its session until a time.
+    pub(super) fn add(&mut self, id: ReadId, question: Question, named_until: u64) {
+        if question.alive.is_some() {
+            self.named_until.insert(id, named_until);
+        }
         if question.stale {
             self.waiting.push_back((0, id, question));
         } else {
@@ -81,6 +89,7 @@ impl LocalReads {
         self.fresh.retain(|(read, _)| *read != id);
         self.asked.values_mut().for_each(|(_, reads)| reads.retain(|(read, _)| *read != id));
         self.waiting.retain(|(_, read, _)| *read != id);
+        self.named_until.remove(&id);
     }
 
     /// Questions asked before a time were lost, or all of them: their reads ask again.
@@ -104,8 +113,10 @@ impl LocalReads {
 
     /// The sessions that the leader is to hear of with the next question: again, when an earlier one
     /// was lost.
-    pub(super) fn alive(&self) -> impl Iterator<Item = SessionId> {
-        self.fresh.iter().filter_map(|(_, question)| question.alive)
+    pub(super) fn alive(&self, now: u64) -> impl Iterator<Item = SessionId> {
+        let in_time = move |id| self.named_until.get(id).is_some_and(|until| now <= *until);
+        let fresh = self.fresh.iter().filter(move |(id, _)| in_time(id));
+        fresh.filter_map(|(_, question)| question.alive)
     }
 
     /// The next question, if there is something to ask.
@@ -134,6 +145,9 @@ impl LocalReads {
             .into_iter()
             .partition(|(index, ..)| *index <= applied);
         self.waiting = waiting.into();
+        for (_, id, _) in &ready {
+            self.named_until.remove(id);
+        }
         ready.into_iter().map(|(_, id, read)| (id, read)).collect()
     }
 }
@@ -214,16 +228,19 @@ mod tests {
         reads.add(
             ReadId(1),
             Question { read: None, seen: Position::default(), stale: false, alive: Some(ONE) },
+            15,
         );
-        assert_eq!(reads.alive().collect::<Vec<_>>(), [ONE]);
+        assert_eq!(reads.alive(10).collect::<Vec<_>>(), [ONE]);
         let lost = reads.take_question(10).unwrap();
-        assert_eq!(reads.alive().count(), 0, "nothing waits to be asked");
+        assert_eq!(reads.alive(10).count(), 0, "nothing waits to be asked");
         reads.ask_again(11);
-        assert_eq!(reads.alive().collect::<Vec<_>>(), [ONE]);
+        assert_eq!(reads.alive(15).collect::<Vec<_>>(), [ONE]);
+        assert_eq!(reads.alive(16).count(), 0, "nobody was heard of for a timeout");
         let asked = reads.take_question(20).unwrap();
         reads.answered(lost, 0);
         assert!(reads.take_ready(100).is_empty(), "the answer to the lost question is too old");
         reads.answered(asked, 5);
         assert_eq!(reads.take_ready(5).len(), 1);
+        assert!(reads.named_until.is_empty(), "nothing is kept of what is answered");
     }
 }
