@@ -285,10 +285,10 @@ impl Cluster {
             let states: Vec<_> = core.iter().map(|host| self.hosts[*host].standing()).collect();
             format!("replicas in order have no leader: {states:#?}")
         })?;
-        let orphans = leader.is_none_or(|leader| {
-            let living = |id| self.clients.iter().any(|client| client.session() == Some(id));
-            leader.machine().sessions().any(|(id, _)| !living(id))
-        });
+        let living = |id: &_| self.clients.iter().any(|client| client.session() == Some(*id));
+        let sessions = leader.into_iter().flat_map(|leader| leader.machine().sessions());
+        let orphans: Vec<_> = sessions.map(|(id, _)| id).filter(|id| !living(id)).collect();
+        let orphaned = leader.is_none() || !orphans.is_empty();
         if !self.looked_for_stuck && now + STUCK_BEFORE > since + GIVE_UP {
             self.looked_for_stuck = true;
             // Where replies still come, calls may be on their way to be ordered.
@@ -307,14 +307,14 @@ impl Cluster {
         if at_rest && self.counts.drain_ms == 0 {
             self.counts.drain_ms = (now - since) / MILLISECOND;
         }
-        if self.is_calm(at_rest && !orphans)? && now > since + DRAIN_LEAST {
+        if self.is_calm(at_rest && !orphaned)? && now > since + DRAIN_LEAST {
             self.begin_converge();
             return Ok(());
         }
         demand(now < since + DRAIN_BOUND, "liveness", || {
             let waiting = self.clients.iter().filter(|client| !client.is_at_rest());
             let waiting: Vec<_> = waiting.map(crate::clients::Client::waits_for).collect();
-            format!("something is pending for ever (orphans: {orphans}): {waiting:#?}")
+            format!("something is pending for ever, sessions {orphans:?}, {waiting:#?}")
         })
     }
 
