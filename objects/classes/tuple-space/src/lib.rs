@@ -5,20 +5,21 @@
 //! another, `rd_all` lists. A template has as many places as the tuples that it matches, each a value or
 //! anything. Tuples may have a lease, after which they vanish.
 //! A tuple goes to the calls that wait for it in the order in which they came: copies to all that `rd`
-//! up to the first that takes it. Of several tuples that match, the least is found, by the values from the
+//! up to the first that takes it. It does so in portions, of calls and of bytes: the first at once, the others
+//! a millisecond after each other, and a call that comes in between may copy or take the tuple. Of several tuples that match, the least is found, by the values from the
 //! first place on in the order of their encodings, then the one that was put first.
 //! What a search costs: a look at each tuple with the template's number of places and the values in which
 //! it begins, up to the first place that is anything. So what is searched for goes first. Putting a tuple
-//! costs a look at each call that waits for one with as many places and the same first value, or
+//! costs a look at a portion of the calls that wait for one with as many places and the same first value, or
 //! anything there.
 //! Only the first thousand bytes of the values count for order and search; a longer tuple is read as a whole
 //! where those match.
 //! Transient: a space without tuples and waiting calls takes no room.
 //! Invariants: a call that waits is written down in `waiting` with its own semaphore; between steps no tuple
-//! is there that matches the template of a call that waits. A handler that fails leaves another alarm in
-//! place of the one that called it.
+//! is there that matches the template of a call that waits, but those in `handing`. A handler that fails
+//! leaves another alarm in place of the one that called it.
 //! A tuple is as long as an argument may be. A template, or a tuple that replaces another, has 800,000 bytes
-//! at most: what is searched for, what is found and what takes its place are in memory at one time.
+//! at most, encoded: what is searched for, what is found and what takes its place are in memory at one time.
 //! Not here: floats, and types as places of a template: a type is a value like any other that goes first.
 //!
 //! ```text
@@ -46,10 +47,8 @@
 
 mod place;
 
-use std::vec::IntoIter;
-
 use gesmas_sdk::{
-    abi::value::{Value as _, from_bytes, to_bytes},
+    abi::value::{Value, from_bytes, to_bytes},
     prelude::*,
 };
 
@@ -58,6 +57,10 @@ use place::{Shelf, matches, may_match};
 
 /// Bytes that one page of `rd_all` goes through at most: what does not match is looked at too.
 const LOOKED_MAX: usize = 4 << 20;
+/// Bytes of a template, or of a tuple that replaces another, at most, encoded.
+const BESIDE_MAX: usize = 800_000;
+/// Calls that a tuple wakes in one step, and that one step looks at.
+const PORTION: u32 = 500;
 /// After how long a handler is called again that failed.
 const AGAIN: Duration = Duration::from_secs(30);
 
@@ -72,6 +75,8 @@ pub struct TupleSpace {
     /// Calls that wait, by the shelf of their template's first place and their ticket.
     waiting: Map<Spot, Waiting>,
     gates: SemaphoreMap<u64>,
+    /// Tuples that other calls wait for than those that were looked at, by id.
+    handing: Map<u64, Handing>,
 }
 
 /// A place in the space: a shelf, and a number on it.
@@ -101,6 +106,22 @@ struct Leased {
     alarm: Alarm,
 }
 
+/// How far a tuple is handed to the calls that wait.
+#[derive(Value)]
+struct Handing {
+    shelf: Shelf,
+    /// The ticket of the last call that was looked at.
+    after: u64,
+    alarm: Alarm,
+}
+
+/// Calls that wait and that a tuple is for: the ticket of each, and whether it takes.
+struct Fitting {
+    calls: Vec<(u64, bool)>,
+    /// The last ticket that was looked at; nothing if there are no others.
+    until: Option<u64>,
+}
+
 /// A call that waits.
 #[derive(Value)]
 struct Waiting {
@@ -113,6 +134,11 @@ struct Waiting {
 pub enum TupleSpaceError {
     /// a tuple has at most 255 places
     TooLong,
+    /// a template, or a tuple that replaces another, has at most {limit} bytes
+    TooManyBytes {
+        /// How many it may have, encoded.
+        limit: u64,
+    },
     /// the call was cancelled
     Cancelled,
     /// a page has one tuple at least
@@ -204,6 +230,7 @@ impl TupleSpace {
     ) -> Result<Option<Tuple>, TupleSpaceError> {
         // Before anything changes: what is returned as an error stands.
         Shelf::of_tuple(&tuple)?;
+        fits_beside(&tuple)?;
         let old = self.look(&template, Wish::Take)?;
         if old.is_some() {
             self.put(tuple, None)?;
@@ -286,11 +313,38 @@ impl TupleSpace {
         }
     }
 
+    #[handler]
+    fn hand_on(&mut self, id: u64) {
+        if let Some(handing) = self.handing.get(&id) {
+            let alarm = ctx::after(AGAIN, Self::HAND_ON, (id,));
+            self.handing.insert(&id, Handing { alarm, ..handing });
+            ctx::continue_with(Self::HAND_PORTION, (id,));
+        }
+    }
+
+    #[handler]
+    fn hand_portion(&mut self, id: u64) {
+        let Some(Handing { shelf, after, alarm }) = self.handing.remove(&id) else { return };
+        ctx::cancel(alarm);
+        let spot = shelf.clone().with(id);
+        // It may have been taken by now.
+        let Some(kept) = self.tuples.get(&spot) else { return };
+        let tuple =
+            if kept.long { self.long.get(&id) } else { Some(Shelf::tuple(spot.0, &spot.1)) };
+        let rest = self.wake_for(&tuple.expect("a long tuple lies apart"), after);
+        if let Ok(Some(after)) = rest {
+            self.hand_later(id, shelf, after);
+        }
+    }
+
     fn put(&mut self, tuple: Tuple, lease: Option<Duration>) -> Result<u64, TupleSpaceError> {
         let (shelf, long) = Shelf::of_tuple(&tuple)?;
         let id = ctx::fencing_token();
         // They look when this is over.
-        self.wake_for(&tuple)?;
+        let rest = self.wake_for(&tuple, 0)?;
+        if let Some(after) = rest {
+            self.hand_later(id, shelf.clone(), after);
+        }
         self.tuples.insert(&shelf.clone().with(id), Kept { leased: lease.is_some(), long });
         if long {
             self.long.insert(&id, tuple);
@@ -316,35 +370,63 @@ impl TupleSpace {
         self.leases.insert(&id, Leased { shelf, alarm });
     }
 
-    /// Wakes the calls that a tuple is for, in the order in which they came, up to the first that takes
-    /// it. Each looks for itself when it goes on, before any other call begins.
-    fn wake_for(&mut self, tuple: &Tuple) -> Result<(), TupleSpaceError> {
-        let [mut nearer, mut further] =
-            Shelf::of_waiting_for(tuple)?.map(|shelf| self.waiting_on(&shelf, tuple).peekable());
-        loop {
-            // Tickets rise on each shelf, so the first comes next on one of the two.
-            let ticket = |call: Option<&(u64, bool)>| call.map_or(u64::MAX, |(ticket, _)| *ticket);
-            let is_nearer = ticket(nearer.peek()) <= ticket(further.peek());
-            let next = if is_nearer { nearer.next() } else { further.next() };
-            let Some((ticket, takes)) = next else { return Ok(()) };
+    /// Wakes the calls that a tuple is for and whose tickets are after this one, in the order in which they
+    /// came, up to the first that takes it, or a portion of them: then with which ticket to go on. Each looks
+    /// for itself when it goes on, before any other call begins.
+    fn wake_for(&mut self, tuple: &Tuple, after: u64) -> Result<Option<u64>, TupleSpaceError> {
+        // While another tuple is handed on, a call that is woken for this one may take that one.
+        let alone = after == 0 && self.handing.is_empty();
+        let shelves = Shelf::of_waiting_for(tuple)?;
+        let [nearer, further] = shelves.map(|shelf| self.waiting_on(&shelf, tuple, after));
+        let until = [nearer.until, further.until].into_iter().flatten().min();
+        // Tickets rise on each shelf; up to `until`, both were looked at.
+        let mut calls = [nearer.calls, further.calls].concat();
+        calls.retain(|(ticket, _)| until.is_none_or(|until| *ticket <= until));
+        calls.sort_unstable();
+        let (mut portion, length) = (Portion::of(PORTION), tuple.encoded_len());
+        let mut last = after;
+        for (ticket, takes) in calls {
             let mut gate = self.gates.at(&ticket);
             // One that failed without tidying up waits no more.
             if gate.waiters() > 0 {
+                if !portion.takes(length) {
+                    return Ok(Some(last));
+                }
                 gate.v();
                 if takes {
-                    return Ok(());
+                    return Ok((!alone).then_some(ticket));
                 }
             }
+            last = ticket;
         }
+        Ok(until)
     }
 
-    /// The calls that are written down on a shelf and that a tuple is for: ticket, and whether it takes.
-    fn waiting_on(&self, shelf: &Shelf, tuple: &Tuple) -> IntoIter<(u64, bool)> {
-        let calls = self.waiting.iter_after(&shelf.clone().with(0));
-        let on_it = calls.take_while(|((places, values, _), _)| shelf.is(*places, values));
-        let fits = on_it.filter(|(_, waiting)| matches(&waiting.template, tuple));
-        let fits: Vec<_> = fits.map(|((_, _, ticket), waiting)| (ticket, waiting.takes)).collect();
-        fits.into_iter()
+    /// The first calls, after a ticket, that are written down on a shelf and that a tuple is for.
+    fn waiting_on(&self, shelf: &Shelf, tuple: &Tuple, after: u64) -> Fitting {
+        let (mut calls, mut until) = (Vec::new(), None);
+        let mut portion = Portion::of(PORTION);
+        for ((places, values, ticket), waiting) in
+            self.waiting.iter_after(&shelf.clone().with(after))
+        {
+            if !shelf.is(places, &values) {
+                return Fitting { calls, until: None };
+            }
+            if !portion.takes(waiting.template.encoded_len()) {
+                return Fitting { calls, until };
+            }
+            if matches(&waiting.template, tuple) {
+                calls.push((ticket, waiting.takes));
+            }
+            until = Some(ticket);
+        }
+        Fitting { calls, until: None }
+    }
+
+    /// Other calls that wait for a tuple are looked at a little later.
+    fn hand_later(&mut self, id: u64, shelf: Shelf, after: u64) {
+        let alarm = ctx::after(Duration::ZERO, Self::HAND_ON, (id,));
+        self.handing.insert(&id, Handing { shelf, after, alarm });
     }
 
     fn await_tuple(
@@ -411,6 +493,7 @@ impl TupleSpace {
         template: &Template,
         after: Option<Spot>,
     ) -> Result<impl Iterator<Item = (Spot, Kept)> + use<>, TupleSpaceError> {
+        fits_beside(template)?;
         let shelf = Shelf::of_template_prefix(template)?;
         let first = shelf.clone().with(0);
         let after = match after {
@@ -428,5 +511,15 @@ impl TupleSpace {
             return Some(Shelf::tuple(*places, values));
         }
         may_match(template, values).then(|| self.long.get(id).expect("a long tuple lies apart"))
+    }
+}
+
+/// Whether a value may be in memory beside a tuple that is found.
+fn fits_beside(value: &impl Value) -> Result<(), TupleSpaceError> {
+    let limit = BESIDE_MAX as u64;
+    if value.encoded_len() > BESIDE_MAX {
+        Err(TupleSpaceError::TooManyBytes { limit })
+    } else {
+        Ok(())
     }
 }

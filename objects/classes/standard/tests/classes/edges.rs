@@ -33,10 +33,14 @@ const KEEPERS: [Row; 6] = [
     ("PriorityQueue", 4 + 8, priority_queue),
     // The key, the value, what is expected.
     ("Register", 4 + 3 + 4 + 9, register),
-    // A search with a long template, and a replacement, have three large values in memory at one time, of
-    // which an instance holds those up to here; `out` alone takes the greatest.
-    ("TupleSpace", (1 << 20) - 800_000, tuple_space),
+    // Templates and what replaces have the limit of `long_templates_pass_beside_the_greatest_tuple`.
+    ("TupleSpace", (1 << 20) - (BESIDE - TEMPLATE_AROUND), tuple_space),
 ];
+
+/// Bytes that a template of a `TupleSpace` may have, and a tuple that replaces another.
+const BESIDE: usize = 800_000;
+/// Bytes of the template of `tuple_space` and `beside` around its value.
+const TEMPLATE_AROUND: usize = 4 + (1 + 1 + 4 + 1) + (1 + 1 + 4);
 
 /// Each row on each engine.
 fn on_each(test: impl Fn(&mut World, &Row)) {
@@ -214,7 +218,7 @@ fn values_of_every_size_pass() {
         // Where buffers double, where blocks of memory change their kind, and the greatest.
         let sizes = [0, 1, 255, 1_000, 16_384, 262_144, 524_000, 524_288, 528_000, 800_000];
         let sizes = sizes.into_iter().chain([greatest - around]);
-        for size in sizes {
+        for size in sizes.filter(|size| *size <= greatest - around) {
             let value: &'static Bytes = Box::leak(bytes(size).into());
             for (way, out) in keep(world, value).into_iter().enumerate() {
                 assert!(out == *value, "{size} bytes came out otherwise in way {way}");
@@ -263,6 +267,62 @@ fn one_byte_more_is_refused_by_the_name_of_the_limit() {
     edge!("TupleSpace", TupleSpaceStub(), 10, |t, v| {
         call!(t.out(vec![Field::Bytes(v.clone())], None))
     });
+}
+
+/// A template of its greatest length finds a tuple of the greatest length, in each method; a byte more is
+/// refused by the name of the limit.
+#[test]
+fn long_templates_pass_beside_the_greatest_tuple() {
+    let class = standard("TupleSpace");
+    let most = usize::try_from(Limits::default().argument_bytes).expect("it is small");
+    let long: &'static Bytes = Box::leak(bytes(BESIDE - TEMPLATE_AROUND - 1).into());
+    let (name, rest) = (|| Field::text("a"), bytes(most - BESIDE - 20));
+    let rest: &'static Bytes = Box::leak(rest.into());
+    let tuple = move || vec![name(), Field::Bytes(long.clone()), Field::Bytes(rest.clone())];
+    let template = move |more: &[u8]| {
+        let value = Bytes([long.as_ref(), more].concat());
+        vec![Place::Exactly(name()), Place::Exactly(Field::Bytes(value)), Place::Any]
+    };
+    for mut world in [World::native(&class), World::wasm(&class)] {
+        let space = TupleSpaceStub::new(world.client(), "jobs");
+        let template = move || template(&[]);
+        let copies = world.start(call!(space.rd(template())));
+        let waits = world.start(call!(space.r#in(template())));
+        done(world.run(call!(space.out(tuple(), None))));
+        world.advance(seconds(1));
+        assert!(done(copies.result()) == tuple() && done(waits.result()) == tuple());
+        assert!(done(world.run(call!(space.cas(template(), vec![name()], None)))));
+
+        done(world.run(call!(space.out(tuple(), Some(seconds(9))))));
+
+        assert!(some(world.run(call!(space.rdp(template())))) == tuple());
+
+        let page = done(world.run(call!(space.rd_all(template(), "".into(), 9))));
+        assert!(page.tuples == [tuple()]);
+
+        assert!(some(world.run(call!(space.replace(template(), vec![name()])))) == tuple());
+    }
+    for mut world in [World::native(&class), World::wasm(&class)] {
+        let space = TupleSpaceStub::new(world.client(), "jobs");
+        let template = move || template(b"!");
+        let beside = move || {
+            template().into_iter().map(|place| match place {
+                Place::Exactly(field) => field,
+                Place::Any => Field::Number(0),
+            })
+        };
+        let errors = [
+            failed(world.run(call!(space.rd(template())))),
+            failed(world.run(call!(space.in_for(template(), seconds(1))))),
+            failed(world.run(call!(space.rdp(template())))),
+            failed(world.run(call!(space.rd_all(template(), "".into(), 9)))),
+            failed(world.run(call!(space.cas(template(), vec![name()], None)))),
+            failed(world.run(call!(space.replace(vec![], beside().collect())))),
+        ];
+        let limit = BESIDE as u64;
+        assert_eq!(errors, [(); 6].map(|()| TupleSpaceError::TooManyBytes { limit }));
+        assert!(world.object("jobs").is_none(), "nothing stays behind");
+    }
 }
 
 /// A value that fits and finds no room is refused by the name of the limit that stands against it.

@@ -178,6 +178,54 @@ fn each_tuple_is_taken_once(world: &mut World) {
     }
 }
 
+/// More calls wait for a tuple than one step wakes: they get it step by step, nothing is taken twice, and in
+/// the end nobody waits for a tuple that is there, whatever is put and taken in between.
+fn a_crowd_is_told_in_portions(world: &mut World) {
+    for (round, takers) in [[5, 1_191], [400, 1_000], [601, 603], [601, 604]].iter().enumerate() {
+        let space = TupleSpaceStub::new(world.client(), &format!("crowd{round}"));
+        let templates = [named("a"), any(), named("b")];
+        let mut calls = Vec::new();
+        for call in 0..1_200_usize {
+            let template = templates[call % (2 + round % 2)].clone();
+            let (asked, takes) = (template.clone(), takers.contains(&call));
+            let call = if takes {
+                world.start(call!(space.r#in(asked)))
+            } else {
+                world.start(call!(space.rd(asked)))
+            };
+            calls.push((template, takes, call));
+        }
+        let before = world.resumptions();
+        out(world, &space, "a", 3);
+        let woken = world.resumptions() - before;
+        assert!(woken <= 500, "{woken} calls went on in one step");
+        out(world, &space, "b", 2);
+        out(world, &space, "a", 1);
+        let mut taken = Vec::new();
+        if round > 0 {
+            taken.extend(world.run(call!(space.inp(named("a")))).expect("it is short"));
+        }
+        world.advance(seconds(1));
+        let left = world.run(call!(space.rd_all(any(), "".into(), 10))).expect("a page").tuples;
+        let fits = |template: &Template, tuple: &Tuple| match &template[0] {
+            Place::Any => true,
+            Place::Exactly(name) => *name == tuple[0],
+        };
+        for (template, takes, call) in &calls {
+            if call.is_open() {
+                let waits = !left.iter().any(|tuple| fits(template, tuple));
+                assert!(waits, "a call waits for {template:?}, and there are {left:?}");
+            } else if *takes {
+                taken.push(call.result().expect("nobody gives up"));
+            }
+        }
+        taken.extend(left);
+        taken.sort_by_key(|tuple| format!("{tuple:?}"));
+        assert_eq!(taken, [tuple("a", 1), tuple("a", 3), tuple("b", 2)], "round {round}");
+        assert!(calls.iter().filter(|(_, _, call)| !call.is_open()).count() > 300);
+    }
+}
+
 on_both_engines!(
     standard("TupleSpace");
     what_matches_is_found,
@@ -187,4 +235,5 @@ on_both_engines!(
     one_of_many_puts_what_is_not_there,
     leased_tuples_vanish,
     each_tuple_is_taken_once,
+    a_crowd_is_told_in_portions,
 );
