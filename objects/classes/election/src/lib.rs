@@ -46,9 +46,10 @@ const CANDIDATE: usize = 64 << 10;
 /// Calls that may wait for the seat itself, since each needs a semaphore for its candidate.
 const WAITING: u64 = 50_000;
 /// Calls that may wait for another call of their candidate: they go on in one step.
-const FOLLOWERS: u32 = 1_000;
-/// Observers that are told in one step.
-const PORTION: u64 = 1_000;
+const FOLLOWERS: u32 = 500;
+/// Observers that are told in one step at most, and bytes of what they are told.
+const PORTION: u64 = 500;
+const TOLD: u64 = 2 << 20;
 
 /// An election whose leader is a session.
 #[class(transient)]
@@ -251,9 +252,11 @@ impl Election {
 
     /// Wakes a portion of so many observers; a timer, one at a time, wakes the others.
     fn wake(&mut self, observers: u64) {
-        self.news.v_n(observers.min(PORTION));
-        if observers > PORTION {
-            self.untold.set(observers - PORTION);
+        let each = self.led.read().map_or(0, |led| led.leader.candidate.len() as u64);
+        let portion = PORTION.min(TOLD / each.max(1));
+        self.news.v_n(observers.min(portion));
+        if observers > portion {
+            self.untold.set(observers - portion);
             ctx::after(Duration::ZERO, Self::TELL_MORE, ());
         }
     }

@@ -68,11 +68,11 @@ const SUBSCRIBERS: u64 = 1_000;
 /// Calls that may wait for names: all that wait for one look when it is free.
 const WAITING: u32 = 1_000;
 /// Calls that wait for a change and are told in one step.
-const PORTION: u64 = 1_000;
+const PORTION: u64 = 250;
 /// Members of a session that is over that leave in one step.
 const LEAVING: usize = 100;
 /// Bytes of events that tell all subscribers of one such step, at most, and what tells of the last member.
-const TOLD: u64 = 1 << 20;
+const TOLD: u64 = 512 << 10;
 /// Events that joins may send in such a step, of calls that wait for the names.
 const EVENTS: u64 = 1_000;
 

@@ -141,7 +141,7 @@ const PAGE: usize = 1_000;
 /// Grants that there may be.
 const GRANTS: u64 = 100_000;
 /// Permits that become free in one step while calls wait; grants of a session that is over that go in one.
-const PORTION: u32 = 1_000;
+const PORTION: u32 = 500;
 
 #[methods]
 impl Semaphore {

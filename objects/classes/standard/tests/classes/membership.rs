@@ -260,7 +260,7 @@ fn many_that_wait_are_told_in_portions(world: &mut World) {
     let [ann, bob] = [(); 2].map(|()| of(&world.client()));
     let waiting: Vec<_> = (0..2_500).map(|_| world.start(call!(bob.await_change(0)))).collect();
     let token = world.run(call!(ann.join("a".into(), "".into()))).expect("it is new");
-    assert_eq!(world.blocked().len(), 1_500);
+    assert_eq!(world.blocked().len(), 2_250);
     world.advance(seconds(1));
     assert!(waiting.iter().all(|call| call.result() == Ok(token)));
 }
