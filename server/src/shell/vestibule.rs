@@ -88,7 +88,7 @@ mod tests {
         assert!(strangers.iter_mut().all(|(_, leaves)| leaves.try_recv() == empty));
         for _ in 0..3 {
             strangers.push_back(vestibule.enter(stranger));
-            let (_, mut leaves) = strangers.pop_front().expect("there are many");
+            let (_visitor, mut leaves) = strangers.pop_front().expect("there are many");
             assert_eq!(leaves.try_recv(), Err(oneshot::error::TryRecvError::Closed));
         }
         // One who has proven itself makes room without having to leave.
