@@ -47,6 +47,8 @@
 
 mod place;
 
+use std::iter;
+
 use gesmas_sdk::{
     abi::value::{Value, from_bytes, to_bytes},
     prelude::*,
@@ -380,9 +382,14 @@ impl TupleSpace {
         let [nearer, further] = shelves.map(|shelf| self.waiting_on(&shelf, tuple, after));
         let until = [nearer.until, further.until].into_iter().flatten().min();
         // Tickets rise on each shelf; up to `until`, both were looked at.
-        let mut calls = [nearer.calls, further.calls].concat();
-        calls.retain(|(ticket, _)| until.is_none_or(|until| *ticket <= until));
-        calls.sort_unstable();
+        let mut nearer = nearer.calls.into_iter().peekable();
+        let mut further = further.calls.into_iter().peekable();
+        let calls = iter::from_fn(|| match (nearer.peek(), further.peek()) {
+            (Some(one), Some(other)) if other < one => further.next(),
+            (Some(_), _) => nearer.next(),
+            (None, _) => further.next(),
+        });
+        let calls = calls.take_while(|(ticket, _)| until.is_none_or(|until| *ticket <= until));
         let (mut portion, length) = (Portion::of(PORTION), tuple.encoded_len());
         let mut last = after;
         for (ticket, takes) in calls {
