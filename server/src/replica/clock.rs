@@ -4,7 +4,7 @@
 //! 1 %, so that no jump of a host's clock shows. A new leader starts from the later of the log's
 //! last stamp and the last time it heard of another leader plus its own monotonic time since; one
 //! that has heard of none since it started waits for the wall clocks of a majority and takes the
-//! lowest of them.
+//! lowest of them, apart from those that nobody has set.
 //! Invariant: stamps of one leader rise strictly.
 
 use std::collections::BTreeMap;
@@ -22,6 +22,10 @@ pub struct Moment {
 
 /// A leader's time may drift towards the wall clock by one part in this many.
 const SLEW_PARTS: u64 = 100;
+
+/// The beginning of 2020. A wall clock that says less was never set: a host without a battery for its clock
+/// begins in 1970. Time that began there would reach the others' by one part in a hundred only.
+const UNSET: u64 = 1_577_836_800 * 1_000_000_000;
 
 /// The time of a replica that leads.
 #[derive(Clone, Debug)]
@@ -99,8 +103,9 @@ impl HeardClocks {
         if self.walls.len() + 1 < majority {
             return None;
         }
-        let lowest = self.walls.values().copied().min().map_or(now.wall, |wall| wall.min(now.wall));
-        Some(last_stamp.max(Time(lowest)))
+        let walls = || self.walls.values().copied().chain([now.wall]);
+        let lowest = walls().filter(|wall| *wall >= UNSET).min().or_else(|| walls().min());
+        Some(last_stamp.max(Time(lowest.unwrap_or(now.wall))))
     }
 }
 
@@ -145,5 +150,17 @@ mod tests {
         heard.hear_wall(2, 700);
         assert_eq!(heard.start(Time(0), 2, at(0, 900)), Some(Time(700)));
         assert_eq!(heard.start(Time(800), 2, at(0, 900)), Some(Time(800)), "never back");
+    }
+
+    #[test]
+    fn a_clock_that_nobody_has_set_does_not_count() {
+        let (set, later) = (UNSET + 700, UNSET + 900);
+        let mut heard = HeardClocks::default();
+        heard.hear_wall(2, 5);
+        assert_eq!(heard.start(Time(0), 2, at(0, set)), Some(Time(set)), "the peer's");
+        heard.hear_wall(3, later);
+        assert_eq!(heard.start(Time(0), 2, at(0, 9)), Some(Time(later)), "the own one");
+        heard.hear_wall(3, 6);
+        assert_eq!(heard.start(Time(0), 2, at(0, 9)), Some(Time(5)), "there is no other");
     }
 }
