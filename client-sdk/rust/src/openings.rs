@@ -87,8 +87,15 @@ impl Hub {
     pub(crate) fn opened(&mut self, now: Moment, opened: SessionOpened) {
         let SessionOpened { correlation: key, session, timeout_ns } = opened;
         let timeout = Duration::from_nanos(timeout_ns);
-        self.name(session, key);
         self.pacing.reset();
+        let opener = |slot: &Slot| slot.core.role() == Role::Opener;
+        if self.slots.get(&key).is_some_and(opener) {
+            let ports = self.slots.remove(&key).and_then(|slot| slot.ports);
+            let opened = ports.and_then(|ports| ports.opened);
+            opened.map(|sender| sender.send(Ok(Opened { key, session, timeout })));
+            return;
+        }
+        self.name(session, key);
         self.with(key, |core| core.handle_opened(now, session, timeout));
         let Some(slot) = self.slots.get_mut(&key) else { return };
         let opened = slot.ports.as_mut().and_then(|ports| ports.opened.take());

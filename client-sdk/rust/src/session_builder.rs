@@ -125,6 +125,16 @@ impl SessionBuilder {
             .unwrap_or(Err(OpenError::TimedOut))
     }
 
+    /// Opens the session for others, who use it through [`crate::Client::attach`] or by its number alone, and
+    /// gives its number and timeout. One that is attached in this client already stays so.
+    ///
+    /// # Errors
+    /// [`OpenError`] when the cluster refuses it or does not answer in time.
+    pub async fn open_for_others(self) -> Result<(u64, Duration), OpenError> {
+        let session = self.role(Role::Opener).open().await?;
+        Ok((session.id(), session.timeout()))
+    }
+
     async fn open_and_prove(self) -> Result<Session, OpenError> {
         let nonce = self.draw_nonce()?;
         let role = self.settings.role;
@@ -136,7 +146,7 @@ impl SessionBuilder {
         let safety = Arc::new(Safety::default());
         let last = match role {
             Role::Single { number } => number - 1,
-            Role::Owner | Role::Guest { .. } => 0,
+            Role::Owner | Role::Opener | Role::Guest { .. } => 0,
         };
         let line = Arc::new(Line::after(last, &self.commands));
         let ports = SessionPorts {

@@ -83,9 +83,7 @@ pub(super) async fn open(
     if let Some(key) = calls::key(&headers)? {
         builder = builder.nonce(session_nonce(&key));
     }
-    let session = builder.open().await?;
-    let (id, timeout) = (session.id(), session.timeout());
-    session.leave();
+    let (id, timeout) = builder.open_for_others().await?;
     let timeout = format_duration(u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX));
     let body = json!({ "session": id.to_string(), "timeout": timeout });
     let mut response = (StatusCode::CREATED, Json(body)).into_response();

@@ -130,7 +130,7 @@ impl<T> SessionCore<T> {
         let mut pipeline = Pipeline::new(WINDOW_FIRST, settings.grace, pacing(high));
         let mut known = None;
         match settings.role {
-            Role::Owner => {}
+            Role::Owner | Role::Opener => {}
             Role::Guest { session } => known = Some(session),
             Role::Single { number } => pipeline.begin_at(number),
         }

@@ -28,6 +28,8 @@ pub(crate) struct SessionSettings {
 pub(crate) enum Role {
     /// It makes all requests of it, and closes it.
     Owner,
+    /// It only opens it, and leaves it at once to others, who may have it here already.
+    Opener,
     /// The session is there already, and others have it too: it makes no requests and leaves it open.
     Guest {
         /// The session.
