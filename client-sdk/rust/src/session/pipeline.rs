@@ -17,7 +17,8 @@ use std::{
 };
 
 use gesmas_protocol::{
-    Acknowledged, Cancel, ClientMessage, ErrorId, Outcome, OverReason, Request, RequestBody,
+    Acknowledged, CallError, Cancel, CancelReason, ClientMessage, ErrorId, Outcome, OverReason,
+    Request, RequestBody,
 };
 
 use super::{acknowledgements::Acknowledgements, core::Output, pacing::Pacing, undo::Undo};
@@ -39,6 +40,8 @@ pub(super) struct Entry<T> {
     sent: bool,
     /// Given up: whenever it is sent again, it is sent as a cancel.
     pub(super) given_up: bool,
+    /// Why it is not admitted, unless a copy of it that is on its way is, before its cancel.
+    pub(super) refused: Option<CallFailure>,
     /// What takes back what it is granted, if its caller no longer wants it.
     undo: Option<Undo>,
 }
@@ -142,6 +145,7 @@ impl<T> Pipeline<T> {
             alarm: deadline,
             sent: false,
             given_up: false,
+            refused: None,
             undo,
         };
         self.entries.insert(number, entry);
@@ -192,6 +196,15 @@ impl<T> Pipeline<T> {
             // If this is the one that needs the class, nobody does any more; if another one does, the
             // server says so again.
             self.stall = None;
+        }
+    }
+
+    /// A request can never be admitted, and is cancelled in its place. Its caller is told why once the
+    /// cancel is answered: a copy that is still on its way may be admitted before it.
+    pub(super) fn refuse(&mut self, number: u64, failure: CallFailure) {
+        if let Some(entry) = self.entries.get_mut(&number) {
+            entry.refused = Some(failure);
+            self.withdraw(number);
         }
     }
 
@@ -271,6 +284,10 @@ impl<T> Pipeline<T> {
     ) -> Option<Output<T>> {
         let entry = self.remove(number)?;
         self.pacing.reset();
+        let cancelled = Err(CallError::Cancelled(CancelReason::Caller));
+        if let (Some(failure), true) = (entry.refused, outcome == cancelled) {
+            return entry.ticket.map(|ticket| Output::Resolved(ticket, Err(failure)));
+        }
         match (entry.ticket, entry.undo, outcome) {
             (Some(ticket), Some(undo), Ok(result)) => Some(Output::Granted(ticket, result, undo)),
             (Some(ticket), _, outcome) => {

@@ -8,7 +8,7 @@
 //! | forgotten | the outcome is unknown |
 //! | either of these, and the session has one request only | it was another one: tell the caller |
 //! | session unknown | the session is over |
-//! | anything else | tell the caller; send a cancel in the request's place |
+//! | anything else | send a cancel in the request's place; tell the caller when that is answered |
 //!
 //! Invariant: a refused request either goes again under its number or is followed by a cancel under
 //! it, so that the requests behind it find their predecessor.
@@ -88,15 +88,14 @@ impl<T> SessionCore<T> {
 
     /// Ends a request that can never be admitted; a cancel takes its place.
     fn give_up(&mut self, now: Moment, number: u64, failure: CallFailure) {
-        let Some(entry) = self.pipeline.entries.get_mut(&number) else { return };
+        let Some(entry) = self.pipeline.entries.get(&number) else { return };
         let again = entry.given_up;
-        let ticket = entry.ticket.take();
         self.pipeline.rewind(number);
-        self.pipeline.cancel(number);
-        self.outputs.extend(ticket.map(|ticket| Output::Resolved(ticket, Err(failure))));
         if again {
             // Even the cancel was refused. It must be admitted some day; there is no other way on.
             self.pipeline.pause(now);
+        } else {
+            self.pipeline.refuse(number, failure);
         }
     }
 

@@ -25,12 +25,6 @@ impl Bench {
         let deadline = deadline.map(|deadline| self.now + deadline);
         self.core.call(body("Lock", "lock"), deadline, "l", Some(undo()))
     }
-
-    fn end(&mut self, number: u64, outcome: Result<&'static str, CallError>) {
-        let outcome = outcome.map(|result| Bytes::from_static(result.as_bytes()));
-        let position = Position { epoch: 0, step: number };
-        self.core.handle_reply(self.now, Reply { session: SESSION, number, position, outcome });
-    }
 }
 
 fn taken_back() -> Output<&'static str> {

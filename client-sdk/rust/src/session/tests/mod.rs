@@ -10,7 +10,8 @@ mod shared;
 use std::time::Duration;
 
 use gesmas_protocol::{
-    Bytes, ClientMessage, OnBehalf, Position, Refusal, Refused, Reply, Request, RequestBody,
+    Bytes, CallError, CancelReason, ClientMessage, OnBehalf, Position, Refusal, Refused, Reply,
+    Request, RequestBody,
 };
 
 use super::core::{Output, SessionCore, SessionState};
@@ -78,10 +79,17 @@ impl Bench {
     }
 
     fn reply(&mut self, number: u64) {
+        self.end(number, Ok(&format!("end of {number}")));
+    }
+
+    fn cancelled(&mut self, number: u64) {
+        self.end(number, Err(CallError::Cancelled(CancelReason::Caller)));
+    }
+
+    fn end(&mut self, number: u64, outcome: Result<&str, CallError>) {
+        let outcome = outcome.map(|result| Bytes::from(result.to_owned()));
         let position = Position { epoch: 0, step: number };
-        let outcome = Ok(Bytes::from(format!("end of {number}")));
-        let reply = Reply { session: SESSION, number, position, outcome };
-        self.core.handle_reply(self.now, reply);
+        self.core.handle_reply(self.now, Reply { session: SESSION, number, position, outcome });
     }
 
     fn refuse(&mut self, number: u64, refusal: Refusal) {

@@ -186,8 +186,10 @@ fn a_request_whose_class_cannot_be_had_makes_way() {
     assert_eq!(bench.outputs(), [Output::ClassNeeded("Queue".into(), None)]);
     let failure = CallFailure::Refused(refusal, None);
     bench.core.class_settled(bench.now, "Queue", Some(&failure));
-    assert_eq!(bench.outputs(), [Output::Resolved("a", Err(failure))]);
     assert_eq!(bench.requests(), ["!1<0", "2<1"]);
+    assert_eq!(bench.outputs(), [], "a copy of it may still be admitted");
+    bench.cancelled(1);
+    assert_eq!(bench.outputs(), [Output::Resolved("a", Err(failure))]);
 }
 
 #[test]
@@ -209,8 +211,24 @@ fn a_final_refusal_is_told_and_its_place_is_taken_by_a_cancel() {
     assert_eq!(bench.requests().len(), 2);
     let refusal = Refusal::Limit(LimitExceeded { name: "argument_bytes".into(), limit: 10 });
     bench.refuse(1, refusal.clone());
-    assert_eq!(bench.outputs(), [Output::Resolved("a", Err(CallFailure::Refused(refusal, None)))]);
     assert_eq!(bench.requests(), ["!1<0", "2<1"]);
+    assert_eq!(bench.outputs(), [], "a copy of it may still be admitted");
+    bench.cancelled(1);
+    assert_eq!(bench.outputs(), [Output::Resolved("a", Err(CallFailure::Refused(refusal, None)))]);
+}
+
+/// Replicas send requests on more than once: a late copy of one that was refused may be admitted before its
+/// cancel, and then that is what became of it.
+#[test]
+fn a_refused_request_of_which_a_copy_runs_has_its_outcome() {
+    let mut bench = Bench::open();
+    bench.call("a");
+    assert_eq!(bench.requests().len(), 1);
+    let refusal = Refusal::Limit(LimitExceeded { name: "argument_bytes".into(), limit: 10 });
+    bench.refuse(1, refusal);
+    assert_eq!(bench.requests(), ["!1<0"]);
+    bench.reply(1);
+    assert_eq!(bench.outputs(), [Output::Resolved("a", Ok("end of 1".into()))]);
 }
 
 #[test]
