@@ -48,7 +48,7 @@ const WAITING: u64 = 50_000;
 /// Calls that may wait for another call of their candidate: they go on in one step.
 const FOLLOWERS: u32 = 500;
 /// Observers that are told in one step at most, and bytes of what they are told.
-const PORTION: u64 = 500;
+const PORTION: u64 = 250;
 const TOLD: u64 = 2 << 20;
 
 /// An election whose leader is a session.

@@ -66,7 +66,7 @@ fn many_observers_are_told_in_portions(world: &mut World) {
     let [ann, bob] = [world.client(), world.client()].map(|client| of(&client));
     let waiting: Vec<_> = (0..2_500).map(|_| world.start(call!(bob.observe(0)))).collect();
     let first = world.run(call!(ann.campaign("ann".into()))).expect("nobody leads");
-    assert_eq!(world.blocked().len(), 2_000);
+    assert_eq!(world.blocked().len(), 2_250);
     world.advance(seconds(1));
     let told = |leader: &gesmas_election::Leader| leader.token == first;
     assert!(
@@ -82,9 +82,9 @@ fn many_observers_are_told_in_portions(world: &mut World) {
     let told: Vec<_> = waiting.iter().map(|call| call.result().expect("there is news")).collect();
     let none = told.iter().filter(|leader| leader.is_none()).count();
     // The second change comes within the least delay of the timer that the first has set.
-    assert_eq!((none, told.len()), (500, 2_500));
+    assert_eq!((none, told.len()), (250, 2_500));
     assert!(
-        told[500..].iter().all(|leader| leader.as_ref().is_some_and(|one| one.token == second))
+        told[250..].iter().all(|leader| leader.as_ref().is_some_and(|one| one.token == second))
     );
     world.run(call!(ann.resign(second))).expect("it leads");
     assert!(world.object("scheduler").is_none(), "an election without anybody takes no room");

@@ -182,7 +182,7 @@ fn each_tuple_is_taken_once(world: &mut World) {
 /// the end nobody waits for a tuple that is there, whatever is put and taken in between.
 fn a_crowd_is_told_in_portions(world: &mut World) {
     for (round, takers) in [[5, 1_191], [400, 1_000], [601, 603], [601, 604]].iter().enumerate() {
-        let space = TupleSpaceStub::new(world.client(), &format!("crowd{round}"));
+        let space = TupleSpaceStub::new(world.client(), format!("crowd{round}"));
         let templates = [named("a"), any(), named("b")];
         let mut calls = Vec::new();
         for call in 0..1_200_usize {
