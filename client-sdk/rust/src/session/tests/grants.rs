@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use gesmas_protocol::{Bytes, CallError, CancelReason, OverReason, Position, Refusal, Reply};
+use gesmas_protocol::{CallError, CancelReason, OverReason, Refusal};
 
 use super::{Bench, SESSION, body};
 use crate::{
