@@ -6,8 +6,9 @@
 //! anything. Tuples may have a lease, after which they vanish.
 //! A tuple goes to the calls that wait for it in the order in which they came: copies to all that `rd`
 //! up to the first that takes it. It does so in portions, of calls and of bytes: the first at once, the others
-//! a millisecond after each other, and a call that comes in between may copy or take the tuple. Of several tuples that match, the least is found, by the values from the
-//! first place on in the order of their encodings, then the one that was put first.
+//! a millisecond after each other, and a call that comes in between may copy or take the tuple.
+//! Of several tuples that match, the least is found, by the values from the first place on in the order of
+//! their encodings, then the one that was put first.
 //! What a search costs: a look at each tuple with the template's number of places and the values in which
 //! it begins, up to the first place that is anything. So what is searched for goes first. Putting a tuple
 //! costs a look at a portion of the calls that wait for one with as many places and the same first value, or
