@@ -85,6 +85,8 @@ planted_bugs! {
     StalledLeaderExpires,
     /// What came due before a leader began to lead is taken for what a batch takes along.
     DueBeforeReign,
+    /// A first leader takes a wall clock that nobody has set for a time.
+    UnsetClockCounts,
     /// Ranges of an acknowledgement count for no bytes, and a batch that is then too large waits.
     RangesWeighNothing,
     /// The log is compacted beyond the snapshots.

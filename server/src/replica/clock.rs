@@ -25,7 +25,7 @@ const SLEW_PARTS: u64 = 100;
 
 /// The beginning of 2020. A wall clock that says less was never set: a host without a battery for its clock
 /// begins in 1970. Time that began there would reach the others' by one part in a hundred only.
-const UNSET: u64 = 1_577_836_800 * 1_000_000_000;
+pub(super) const UNSET: u64 = 1_577_836_800 * 1_000_000_000;
 
 /// The time of a replica that leads.
 #[derive(Clone, Debug)]
@@ -95,8 +95,14 @@ impl HeardClocks {
     }
 
     /// The time from which a new leader starts, `last_stamp` being the log's; none while it has to
-    /// wait for wall clocks.
-    pub(super) fn start(&self, last_stamp: Time, majority: usize, now: Moment) -> Option<Time> {
+    /// wait for wall clocks. One that says less than `unset` counts only if all do.
+    pub(super) fn start(
+        &self,
+        last_stamp: Time,
+        majority: usize,
+        unset: u64,
+        now: Moment,
+    ) -> Option<Time> {
         if let Some(estimate) = self.estimate(now) {
             return Some(last_stamp.max(estimate));
         }
@@ -104,7 +110,7 @@ impl HeardClocks {
             return None;
         }
         let walls = || self.walls.values().copied().chain([now.wall]);
-        let lowest = walls().filter(|wall| *wall >= UNSET).min().or_else(|| walls().min());
+        let lowest = walls().filter(|wall| *wall >= unset).min().or_else(|| walls().min());
         Some(last_stamp.max(Time(lowest.unwrap_or(now.wall))))
     }
 }
@@ -139,17 +145,17 @@ mod tests {
     fn a_leader_goes_on_from_what_it_heard() {
         let mut heard = HeardClocks::default();
         heard.hear_leader(Time(500), at(10, 0));
-        assert_eq!(heard.start(Time(400), 2, at(30, 9_999)), Some(Time(520)));
-        assert_eq!(heard.start(Time(600), 2, at(30, 9_999)), Some(Time(600)));
+        assert_eq!(heard.start(Time(400), 2, UNSET, at(30, 9_999)), Some(Time(520)));
+        assert_eq!(heard.start(Time(600), 2, UNSET, at(30, 9_999)), Some(Time(600)));
     }
 
     #[test]
     fn a_cold_start_takes_the_lowest_wall_clock_of_a_majority() {
         let mut heard = HeardClocks::default();
-        assert_eq!(heard.start(Time(0), 2, at(0, 900)), None);
+        assert_eq!(heard.start(Time(0), 2, UNSET, at(0, 900)), None);
         heard.hear_wall(2, 700);
-        assert_eq!(heard.start(Time(0), 2, at(0, 900)), Some(Time(700)));
-        assert_eq!(heard.start(Time(800), 2, at(0, 900)), Some(Time(800)), "never back");
+        assert_eq!(heard.start(Time(0), 2, UNSET, at(0, 900)), Some(Time(700)));
+        assert_eq!(heard.start(Time(800), 2, UNSET, at(0, 900)), Some(Time(800)), "never back");
     }
 
     #[test]
@@ -157,10 +163,10 @@ mod tests {
         let (set, later) = (UNSET + 700, UNSET + 900);
         let mut heard = HeardClocks::default();
         heard.hear_wall(2, 5);
-        assert_eq!(heard.start(Time(0), 2, at(0, set)), Some(Time(set)), "the peer's");
+        assert_eq!(heard.start(Time(0), 2, UNSET, at(0, set)), Some(Time(set)), "the peer's");
         heard.hear_wall(3, later);
-        assert_eq!(heard.start(Time(0), 2, at(0, 9)), Some(Time(later)), "the own one");
+        assert_eq!(heard.start(Time(0), 2, UNSET, at(0, 9)), Some(Time(later)), "the own one");
         heard.hear_wall(3, 6);
-        assert_eq!(heard.start(Time(0), 2, at(0, 9)), Some(Time(5)), "there is no other");
+        assert_eq!(heard.start(Time(0), 2, UNSET, at(0, 9)), Some(Time(5)), "there is no other");
     }
 }

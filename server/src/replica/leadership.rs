@@ -16,7 +16,7 @@ use gesmas_machine::{Ballot, Batch, Command, Engine, LogEntry, PlantedBug, Time}
 
 use super::{
     FORWARD_BYTES, FORWARD_COMMANDS, Replica, ReplicaError, ReplicaSettings,
-    clock::{HeardClocks, LeaderClock},
+    clock::{HeardClocks, LeaderClock, UNSET},
     outstanding::Weighed,
     peer::PeerMessage,
     queue::{Most, Queue},
@@ -286,8 +286,10 @@ impl<E: Engine> Replica<E> {
     /// group is.
     fn start_leading(&mut self, ballot: Ballot) -> Result<(), ReplicaError> {
         let last_stamp = self.machine.now();
+        let counts = self.has_planted(PlantedBug::UnsetClockCounts);
+        let unset = if counts { 0 } else { UNSET };
         let clocks = &self.leadership.clocks;
-        let Some(now) = clocks.start(last_stamp, self.majority(), self.now) else {
+        let Some(now) = clocks.start(last_stamp, self.majority(), unset, self.now) else {
             return Ok(());
         };
         if self.node.accepted_index() == 0 {
@@ -307,7 +309,7 @@ impl<E: Engine> Replica<E> {
             return;
         }
         let last_stamp = self.machine.now();
-        let start = self.leadership.clocks.start(last_stamp, 1, self.now);
+        let start = self.leadership.clocks.start(last_stamp, 1, UNSET, self.now);
         let time = start.expect("a clock starts when nobody else has to be heard");
         self.leadership.role = Role::Leading(ballot, LeaderClock::start(time, self.now));
         if self.has_planted(PlantedBug::DueBeforeReign) {

@@ -56,6 +56,7 @@ pub(super) struct Host {
 
 impl Host {
     pub(super) fn new(id: u64, profile: &Profile, options: &Options) -> Self {
+        let unset = profile.unset_clock.is_some_and(|host| host as u64 + 1 == id);
         Self {
             id,
             disk: Disk::new(id, profile.file_bytes, profile.piece_bytes, options.plant),
@@ -63,7 +64,7 @@ impl Host {
             process: None,
             life: 0,
             born: 0,
-            wall: EPOCH,
+            wall: if unset { 0 } else { EPOCH },
             paused_until: 0,
             turn_scheduled: false,
             doomed: false,

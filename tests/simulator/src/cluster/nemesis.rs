@@ -185,7 +185,7 @@ impl Cluster {
         self.counts.clock_jumps += 1;
         let by = self.prng.below(7_200 * SECOND);
         let wall = &mut self.hosts[host].wall;
-        *wall = if self.prng.permille(500) { *wall + by } else { *wall - by };
+        *wall = if self.prng.permille(500) { *wall + by } else { wall.saturating_sub(by) };
     }
 
     fn other(&mut self, host: usize) -> usize {

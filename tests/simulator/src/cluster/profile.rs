@@ -32,6 +32,8 @@ pub(super) struct Profile {
     pub(super) loses_disk: Option<usize>,
     /// The host whose processor computes wrongly now and then, if there is one.
     pub(super) miscomputes: Option<usize>,
+    /// The host whose wall clock nobody has set, if there is one: it began in 1970.
+    pub(super) unset_clock: Option<usize>,
     /// Bodies that each replica keeps: none, all, or some; results must not depend on it.
     pub(super) live_activations: Vec<usize>,
     /// Pieces of work that a kernel does in one turn.
@@ -93,6 +95,7 @@ impl Profile {
             rotten: prng.permille(500).then(|| prng.index(size(replicas))),
             loses_disk: prng.permille(100).then(|| prng.index(size(replicas))),
             miscomputes: prng.permille(250).then(|| prng.index(size(replicas))),
+            unset_clock: prng.permille(100).then(|| prng.index(size(replicas))),
             live_activations: (0..replicas).map(|_| size(pick(prng, &[0, 1, 20, 1_000]))).collect(),
             slice: size(pick(prng, &[20, 200, 10_000])),
             delay: pick(prng, &[1, 5, 14]) * MILLISECOND,

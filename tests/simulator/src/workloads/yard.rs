@@ -16,7 +16,7 @@ use crate::{
     catalog::{Call, Catalog, object},
     engine::SimulatedEngine,
     prng::Prng,
-    schedule::MILLISECOND,
+    schedule::{MILLISECOND, SECOND},
     verdict::{Checked, demand},
     yard::{GAMBLE, REMINDER, WAYS},
 };
@@ -32,6 +32,8 @@ const LATE: u64 = 1_500 * MILLISECOND;
 const UNDER_WAY: u64 = 1_500 * MILLISECOND;
 /// Tools in the yard.
 const TOOLS: usize = 2;
+/// The beginning of 2020. No time of the cluster is before it unless a clock was believed that nobody has set.
+const FIRST_TIME: u64 = 1_577_836_800 * SECOND;
 
 /// What was asked for under a key.
 #[derive(Clone, Copy, Debug, Default)]
@@ -118,6 +120,7 @@ impl Yards {
     fn stamped(&mut self, bytes: &[u8], step: Step) -> Checked {
         let (Time(time), token) = decode(CHECKER, bytes)?;
         self.token(token)?;
+        demand(time >= FIRST_TIME, CHECKER, || format!("it is {time} at {step}"))?;
         let before = self.stamps.range(..step).next_back();
         let after = self.stamps.range(step..).next();
         let rises = before.is_none_or(|(_, other)| other.0 <= time && other.1 < token)
