@@ -145,7 +145,8 @@ fn prove(plants: &[Plant], arguments: &Arguments) -> ExitCode {
     let (mut caught, mut caught_outside, mut most) = (0, 0, 1);
     for &plant in plants {
         let found = notice(Some(plant), false, arguments.within);
-        let outside = notice(Some(plant), true, arguments.within);
+        let seen = plant.clients_see().then(|| notice(Some(plant), true, arguments.within));
+        let outside = seen.flatten();
         caught += usize::from(found.is_some());
         caught_outside += usize::from(outside.is_some());
         most = [&found, &outside]

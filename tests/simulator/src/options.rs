@@ -74,6 +74,15 @@ impl Plant {
         Self::all().into_iter().find(|plant| plant.name() == name)
     }
 
+    /// Whether answers give it away in time. A replica that goes on with a state that may be wrong, and
+    /// one that would rebuild a body otherwise than it ran, do not show it to clients unless much else
+    /// goes wrong too.
+    #[must_use]
+    pub fn clients_see(self) -> bool {
+        let hidden = [PlantedBug::DivergenceIgnored, PlantedBug::JournalSkipsCall];
+        !self.bug().is_some_and(|bug| hidden.contains(&bug))
+    }
+
     /// The bug of the product, if it is one.
     #[must_use]
     pub fn bug(self) -> Option<PlantedBug> {

@@ -41,6 +41,9 @@ pub(super) struct Vessels {
     puts_out_all: bool,
 }
 
+/// Limits of which this workload uses up what they bound.
+const FELT: [&str; 4] = ["memory_bytes", "fuel_per_segment", "fuel_per_step", "journal_bytes"];
+
 /// Values of a limit that other workloads do not feel.
 fn choices(name: &str, value: u64) -> [u64; 3] {
     match name {
@@ -116,8 +119,11 @@ impl Vessels {
 
     /// An operator changes a limit.
     fn set_limit(&mut self, prng: &mut Prng) -> Call {
+        let felt = prng.permille(500);
         let all = Limits::default().list();
-        let (name, limit) = all[prng.index(all.len())];
+        let some: Vec<_> =
+            all.into_iter().filter(|(name, _)| !felt || FELT.contains(name)).collect();
+        let (name, limit) = some[prng.index(some.len())];
         let value = choices(name, limit.value)[prng.index(3)];
         let value = value.clamp(limit.least, limit.greatest);
         self.call((OPERATOR, "cluster"), "limit", format!("{name} {value}"))
