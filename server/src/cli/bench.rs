@@ -59,6 +59,9 @@ enum Bench {
         /// Only this class.
         #[arg(long)]
         class: Option<String>,
+        /// How often each scene runs; the shortest time of each step counts.
+        #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
+        runs: u32,
     },
     /// How many calls a second three replicas take, and with which latencies.
     ///
@@ -193,8 +196,8 @@ pub(super) async fn run(args: &BenchArgs, output: Output) -> Result<(), Failure>
             let report = kernel::pause(mib).map_err(|error| failed(&error))?;
             print(output, &report, &report.to_string());
         }
-        Bench::Steps { class } => {
-            let report = steps::run(class.as_deref()).map_err(|error| failed(&error))?;
+        Bench::Steps { class, runs } => {
+            let report = steps::run(class.as_deref(), *runs).map_err(|error| failed(&error))?;
             print(output, &report, &report.to_string());
         }
         Bench::Blocked { sessions, calls, connections } => {

@@ -1,9 +1,10 @@
 //! The longest steps, as data and as a table.
 
-use std::fmt;
+use std::{fmt, time::Duration};
 
 use serde::Serialize;
 
+use super::stage::Part;
 use crate::bench::load::Load;
 
 /// What a step should not exceed, milliseconds.
@@ -31,6 +32,34 @@ pub struct Measure {
     pub together: f64,
     /// How many there were.
     pub steps: u64,
+}
+
+/// What several runs of one scene say: each step takes the shortest time of all runs.
+pub(super) fn shortest(class: &'static str, runs: Vec<Vec<Part>>) -> Vec<Measure> {
+    let together = runs.into_iter().reduce(|mut shortest, run| {
+        assert_eq!(shortest.len(), run.len(), "all runs have the same parts");
+        for (shortest, part) in shortest.iter_mut().zip(run) {
+            assert_eq!(shortest.steps.len(), part.steps.len(), "all runs have the same steps");
+            let steps = shortest.steps.iter_mut().zip(part.steps);
+            steps.for_each(|(shortest, step)| *shortest = step.min(*shortest));
+        }
+        shortest
+    });
+    let parts = together.unwrap_or_default().into_iter();
+    parts.map(|Part { what, steps }| Measure::new(class, what, &steps)).collect()
+}
+
+impl Measure {
+    fn new(class: &'static str, what: String, steps: &[Duration]) -> Self {
+        let milliseconds = |duration: Duration| duration.as_secs_f64() * 1e3;
+        Self {
+            class,
+            what,
+            longest: milliseconds(steps.iter().copied().max().unwrap_or_default()),
+            together: milliseconds(steps.iter().sum()),
+            steps: steps.iter().filter(|step| !step.is_zero()).count() as u64,
+        }
+    }
 }
 
 impl fmt::Display for Report {

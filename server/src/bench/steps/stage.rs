@@ -1,6 +1,6 @@
 //! A machine with one class, and clients that call its objects, each call an entry of its own.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, mem, time::Duration};
 
 use gesmas_abi::value::{Value, from_bytes, to_bytes};
 use gesmas_coroutine::{Artifact, WasmEngine};
@@ -12,7 +12,7 @@ use gesmas_machine::{
 
 use rustix::time::{ClockId, clock_gettime};
 
-use super::{Measure, StepsBenchError};
+use super::StepsBenchError;
 
 /// Bodies that are kept, as in a replica.
 const LIVE: usize = 1_000;
@@ -72,9 +72,17 @@ pub(super) struct Stage {
     /// The number of the last request of each session.
     last: BTreeMap<SessionId, u64>,
     opened: u128,
-    /// Steps since the last measure began: the longest, all together, how many.
-    steps: (Duration, Duration, u64),
-    measures: Vec<Measure>,
+    /// How long each step took since the last part began.
+    steps: Vec<Duration>,
+    parts: Vec<Part>,
+}
+
+/// A part of a scene that is measured.
+pub(super) struct Part {
+    /// The words for it.
+    pub(super) what: String,
+    /// How long each step of it took.
+    pub(super) steps: Vec<Duration>,
 }
 
 impl Stage {
@@ -87,8 +95,8 @@ impl Stage {
             ballot,
             last: BTreeMap::new(),
             opened: 0,
-            steps: <(Duration, Duration, u64)>::default(),
-            measures: Vec::new(),
+            steps: Vec::new(),
+            parts: Vec::new(),
         };
         stage.apply(LogEntry::Genesis(Box::new(Genesis {
             cluster: 1,
@@ -110,9 +118,9 @@ impl Stage {
     }
 
     /// Checks the state, so that no figure is of a broken machine, and gives the figures.
-    pub(super) fn close(self) -> Vec<Measure> {
+    pub(super) fn close(self) -> Vec<Part> {
         self.machine.check_state().expect("the state is sound");
-        self.measures
+        self.parts
     }
 
     /// Measures what `work` does, and what timers do after it.
@@ -121,18 +129,10 @@ impl Stage {
         what: impl Into<String>,
         work: impl FnOnce(&mut Self) -> T,
     ) -> T {
-        self.steps = <(Duration, Duration, u64)>::default();
+        self.steps.clear();
         let done = work(self);
         self.pass(LATER);
-        let (longest, together, steps) = self.steps;
-        let milliseconds = |duration: Duration| duration.as_secs_f64() * 1e3;
-        self.measures.push(Measure {
-            class: self.class,
-            what: what.into(),
-            longest: milliseconds(longest),
-            together: milliseconds(together),
-            steps,
-        });
+        self.parts.push(Part { what: what.into(), steps: mem::take(&mut self.steps) });
         done
     }
 
@@ -258,7 +258,7 @@ impl Stage {
         };
         let begin = processor_time();
         let outcome = self.machine.read(read);
-        self.note(processor_time().saturating_sub(begin));
+        self.steps.push(processor_time().saturating_sub(begin));
         assert!(matches!(outcome, Ok(Ok(_))), "{}/{method} ended with {outcome:?}", self.class);
     }
 
@@ -315,7 +315,7 @@ impl Stage {
             let progress = self.machine.run(1);
             let piece = processor_time().saturating_sub(begin);
             if self.machine.step() != step {
-                self.note(length);
+                self.steps.push(length);
                 (step, length) = (self.machine.step(), Duration::ZERO);
             }
             length += piece;
@@ -325,7 +325,7 @@ impl Stage {
                 Progress::Paused(code) => panic!("the code {code} is not there"),
             }
         }
-        self.note(length);
+        self.steps.push(length);
         let effects = std::iter::from_fn(|| self.machine.poll_effect());
         let effects: Vec<_> = effects.collect();
         for effect in &effects {
@@ -334,12 +334,5 @@ impl Stage {
             }
         }
         effects
-    }
-
-    fn note(&mut self, step: Duration) {
-        let (longest, together, steps) = &mut self.steps;
-        *longest = step.max(*longest);
-        *together += step;
-        *steps += u64::from(!step.is_zero());
     }
 }
