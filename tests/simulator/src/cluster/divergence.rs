@@ -115,6 +115,28 @@ impl Cluster {
         own.differences(&other, 1).first().map(|found| found.record.clone())
     }
 
+    /// A leader that is wrong and cannot know it yet gives no snapshots here, and nobody but the leader tells
+    /// a replica that it is behind: so another one takes the lead, as operators could let it.
+    pub(super) fn relieve_wrong_leader(&mut self) {
+        let leads = |host: &super::Host| {
+            let leads = |process: &Process| process.replica.is_leading();
+            host.wrong.is_some() && host.process.as_ref().is_some_and(leads)
+        };
+        if !self.hosts.iter().any(leads) {
+            return;
+        }
+        let length = self.history.length();
+        let can_lead = |host: &&mut super::Host| {
+            let up_to_date =
+                |process: &Process| !process.is_closing() && process.replica.applied() == length;
+            host.wrong.is_none() && host.process.as_ref().is_some_and(up_to_date)
+        };
+        let Some(host) = self.hosts.iter_mut().find(can_lead) else { return };
+        let replica = host.id;
+        let asked = host.process.as_mut().map(|process| process.replica.handle_take_lead());
+        self.trace.tell(self.schedule.now(), || format!("{replica} is to lead: {asked:?}"));
+    }
+
     /// A replica that is wrong knows it as soon as it sees what others agreed on.
     pub(super) fn check_wrong(&mut self, host: usize) -> Checked {
         if self.options.outside {

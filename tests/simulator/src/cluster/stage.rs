@@ -48,6 +48,10 @@ const CONVERGE_BOUND: u64 = 20 * SECOND;
 const SETTLED: u64 = 4 * SECOND;
 
 /// The same when all are back: a replica that had promised more than the others takes a while to
+/// Time between two looks at the stage.
+const CHECK: u64 = 50 * MILLISECOND;
+/// Looks between two at whether the leader is wrong.
+const RELIEF: u64 = 20;
 /// return, and its clients may try it more than once.
 const BACK: u64 = 10 * SECOND;
 
@@ -128,7 +132,7 @@ impl Cluster {
     /// Goes on to the next stage when this one is over.
     pub(super) fn check(&mut self) -> Checked {
         let now = self.schedule.now();
-        self.schedule.after(50 * MILLISECOND, Event::Check);
+        self.schedule.after(CHECK, Event::Check);
         match &self.stage {
             Stage::Faults { until } if *until <= now && self.has_worked_enough(*until) => {
                 self.begin_drain();
@@ -141,6 +145,8 @@ impl Cluster {
                 let since = *since;
                 if self.are_equal() {
                     self.stage = Stage::Done;
+                } else if (now - since) / CHECK % RELIEF == RELIEF - 1 {
+                    self.relieve_wrong_leader();
                 }
                 let applied: Vec<_> = self
                     .hosts
