@@ -29,9 +29,10 @@ impl Interfaces {
         if let Some(known) = self.table().get(class) {
             return Ok(known.clone());
         }
-        // What the replica has will do where it knows the class: a call names the signature.
+        // What the replica has will do where it knows the class: a call names the signature. A replica that
+        // is behind may not know yet that the class is there, or that a majority has compiled it.
         let found = match interface::of_class(&self.client.stale(), class).await {
-            Err(failure) if failure.code == "class-unknown" => {
+            Err(failure) if matches!(failure.code.as_ref(), "class-unknown" | "class-pending") => {
                 interface::of_class(&self.client, class).await?
             }
             found => found?,
