@@ -48,12 +48,13 @@ const CONVERGE_BOUND: u64 = 20 * SECOND;
 const SETTLED: u64 = 4 * SECOND;
 
 /// The same when all are back: a replica that had promised more than the others takes a while to
+/// return, and its clients may try it more than once.
+const BACK: u64 = 10 * SECOND;
+
 /// Time between two looks at the stage.
 const CHECK: u64 = 50 * MILLISECOND;
 /// Looks between two at whether the leader is wrong.
 const RELIEF: u64 = 20;
-/// return, and its clients may try it more than once.
-const BACK: u64 = 10 * SECOND;
 
 /// The stages.
 #[derive(Debug)]

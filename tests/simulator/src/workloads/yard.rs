@@ -32,7 +32,8 @@ const LATE: u64 = 1_500 * MILLISECOND;
 const UNDER_WAY: u64 = 1_500 * MILLISECOND;
 /// Tools in the yard.
 const TOOLS: usize = 2;
-/// The beginning of 2020. No time of the cluster is before it unless a clock was believed that nobody has set.
+/// The beginning of 2020. No time of the cluster is before it, unless the leader believed a clock that nobody
+/// has set.
 const FIRST_TIME: u64 = 1_577_836_800 * SECOND;
 
 /// What was asked for under a key.
