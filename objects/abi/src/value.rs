@@ -50,6 +50,12 @@ pub trait Value: Sized {
     /// [`Malformed`] when they are cut short or are not those of a value of this type.
     fn decode(reader: &mut Reader<'_>) -> Result<Self, Malformed>;
 
+    /// Takes its bytes and makes nothing of them. They may be of no value: what holds them is refused.
+    #[doc(hidden)]
+    fn skip(reader: &mut Reader<'_>) -> Result<(), Malformed> {
+        Self::decode(reader).map(drop)
+    }
+
     /// Appends the bytes of items in a row. A hook for types whose items lie in memory as they are
     /// encoded.
     #[doc(hidden)]
@@ -72,6 +78,28 @@ pub trait Value: Sized {
         }
         Ok(items)
     }
+}
+
+/// Takes the bytes of items in a row, all of them, and keeps the first `most`: a longer list needs no more
+/// memory than one of `most` items.
+///
+/// # Errors
+/// [`Malformed`] when they are cut short, or the first are not those of items.
+#[doc(hidden)]
+pub fn first_items<T: Value>(
+    most: usize,
+    count: usize,
+    reader: &mut Reader<'_>,
+) -> Result<Vec<T>, Malformed> {
+    let kept = count.min(most);
+    let mut items = Vec::with_capacity(kept);
+    for _ in 0..kept {
+        items.push(T::decode(reader)?);
+    }
+    for _ in kept..count {
+        T::skip(reader)?;
+    }
+    Ok(items)
 }
 
 /// The bytes of a value.

@@ -39,7 +39,7 @@ pub fn error(arguments: TokenStream, item: TokenStream) -> TokenStream {
 }
 
 /// See `gesmas_sdk::prelude::Value`.
-#[proc_macro_derive(Value)]
+#[proc_macro_derive(Value, attributes(value))]
 pub fn value(item: TokenStream) -> TokenStream {
     value::expand(item.into()).into()
 }

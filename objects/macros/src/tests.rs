@@ -4,7 +4,7 @@ use proc_macro2::TokenStream;
 use quote::ToTokens;
 use syn::{Attribute, Item};
 
-use crate::{class, error, methods};
+use crate::{class, error, methods, value};
 
 /// Takes the attribute of this name off.
 fn take(attributes: &mut Vec<Attribute>, name: &str) -> Option<Attribute> {
@@ -57,4 +57,15 @@ fn all_mistakes_are_told_at_once() {
     let tokens = block.parse().expect("tokens");
     let expanded = methods::expand(TokenStream::new(), tokens).to_string();
     assert_eq!(expanded.matches("compile_error").count(), 5, "{expanded}");
+}
+
+#[test]
+fn a_value_takes_no_other_word_than_keep() {
+    for (words, mistakes) in [("keep = 256", 0), ("kept = 256", 1), ("keep = many", 1), ("keep", 1)]
+    {
+        let item = format!("#[value({words})] enum Step {{ Forward, Back }}");
+        let expanded = value::expand(item.parse().expect("tokens")).to_string();
+        assert_eq!(expanded.matches("compile_error").count(), mistakes, "{words}: {expanded}");
+        assert_eq!(expanded.matches("first_items").count(), 1 - mistakes, "{words}");
+    }
 }

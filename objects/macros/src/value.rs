@@ -3,7 +3,8 @@
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote, quote_spanned};
 use syn::{
-    Data, DeriveInput, Fields, Ident, Index, Member, ext::IdentExt, parse2, spanned::Spanned,
+    Data, DeriveInput, Fields, Ident, Index, LitInt, Member, ext::IdentExt, parse2,
+    spanned::Spanned,
 };
 
 use crate::{check::check_type, mistakes::Mistakes};
@@ -23,10 +24,11 @@ pub(crate) fn expand(item: TokenStream) -> TokenStream {
 pub(crate) fn derive(input: &DeriveInput) -> TokenStream {
     let mut mistakes = Mistakes::default();
     check(input, &mut mistakes);
+    let decode_items = kept_items(input, &mut mistakes);
     if let Some(errors) = mistakes.into_tokens() {
         return errors;
     }
-    let (ty, encode, length, decode) = match &input.data {
+    let (ty, encode, length, decode, skip) = match &input.data {
         Data::Struct(data) => record(&input.ident, &data.fields),
         Data::Enum(data) => {
             let variants: Vec<_> =
@@ -55,8 +57,45 @@ pub(crate) fn derive(input: &DeriveInput) -> TokenStream {
             ) -> ::core::result::Result<Self, ::gesmas_sdk::abi::Malformed> {
                 #decode
             }
+
+            #[allow(unused_variables, reason = "a type without fields skips nothing")]
+            fn skip(
+                reader: &mut ::gesmas_sdk::abi::Reader<'_>,
+            ) -> ::core::result::Result<(), ::gesmas_sdk::abi::Malformed> {
+                #skip
+            }
+
+            #decode_items
         }
     }
+}
+
+/// How a list of these values decodes of which only the first are kept, if that is asked for.
+fn kept_items(input: &DeriveInput, mistakes: &mut Mistakes) -> Option<TokenStream> {
+    let mut most = None;
+    for attribute in input.attrs.iter().filter(|attribute| attribute.path().is_ident("value")) {
+        let parsed = attribute.parse_nested_meta(|meta| {
+            if !meta.path.is_ident("keep") {
+                return Err(meta.error("a value takes `keep = N`"));
+            }
+            let number: LitInt = meta.value()?.parse()?;
+            most = Some(number.base10_parse::<usize>()?);
+            Ok(())
+        });
+        if let Err(error) = parsed {
+            mistakes.add_error(error);
+        }
+    }
+    most.map(|most| {
+        quote! {
+            fn decode_items(
+                count: usize,
+                reader: &mut ::gesmas_sdk::abi::Reader<'_>,
+            ) -> ::core::result::Result<::std::vec::Vec<Self>, ::gesmas_sdk::abi::Malformed> {
+                ::gesmas_sdk::abi::value::first_items(#most, count, reader)
+            }
+        }
+    })
 }
 
 fn check(input: &DeriveInput, mistakes: &mut Mistakes) {
@@ -101,15 +140,25 @@ fn decoded(fields: &Fields) -> TokenStream {
     quote! { #(#fields),* }
 }
 
+/// Statements that skip fields.
+fn skipped(fields: &Fields) -> TokenStream {
+    let skipped = fields.iter().map(|field| {
+        let ty = &field.ty;
+        quote! { <#ty as ::gesmas_sdk::abi::value::Value>::skip(reader)?; }
+    });
+    quote! { #(#skipped)* }
+}
+
 fn member(index: usize, ident: Option<&Ident>) -> Member {
     ident.map_or_else(|| Member::Unnamed(Index::from(index)), |ident| Member::Named(ident.clone()))
 }
 
-/// Its type, how it is encoded, how long that is, and how it is decoded.
-type Parts = (TokenStream, TokenStream, TokenStream, TokenStream);
+/// Its type, how it is encoded, how long that is, how it is decoded, and how it is skipped.
+type Parts = (TokenStream, TokenStream, TokenStream, TokenStream, TokenStream);
 
 fn record(ident: &Ident, fields: &Fields) -> Parts {
     let (name, named, decoded) = (ident.to_string(), named(fields), decoded(fields));
+    let skipped = skipped(fields);
     let encoded = fields.iter().enumerate().map(|(index, field)| {
         let member = member(index, field.ident.as_ref());
         quote! { ::gesmas_sdk::abi::value::Value::encode(&self.#member, out); }
@@ -123,6 +172,7 @@ fn record(ident: &Ident, fields: &Fields) -> Parts {
         quote! { #(#encoded)* },
         quote! { 0 #(#lengths)* },
         quote! { ::core::result::Result::Ok(Self { #decoded }) },
+        quote! { #skipped ::core::result::Result::Ok(()) },
     )
 }
 
@@ -160,19 +210,22 @@ fn choice(ident: &Ident, variants: &[(&Ident, &Fields)]) -> Parts {
         let (tag, fields) = (tag as u8, decoded(fields));
         quote! { #tag => ::core::result::Result::Ok(Self::#variant { #fields }) }
     });
+    let skipped = variants.iter().enumerate().map(|(tag, (_, fields))| {
+        let (tag, fields) = (tag as u8, skipped(fields));
+        quote! { #tag => { #fields ::core::result::Result::Ok(()) } }
+    });
+    let no_such = quote! {
+        _ => ::core::result::Result::Err(::gesmas_sdk::abi::Malformed(
+            "there is no variant of this number",
+        ))
+    };
     (
         quote! {
             ::gesmas_sdk::abi::interface::Type::Choice { name: #name, variants: &[#(#described),*] }
         },
         quote! { match self { #(#encoded)* } },
         quote! { match self { #(#lengths)* } },
-        quote! {
-            match reader.u8()? {
-                #(#decoded,)*
-                _ => ::core::result::Result::Err(::gesmas_sdk::abi::Malformed(
-                    "there is no variant of this number",
-                )),
-            }
-        },
+        quote! { match reader.u8()? { #(#decoded,)* #no_such } },
+        quote! { match reader.u8()? { #(#skipped,)* #no_such } },
     )
 }

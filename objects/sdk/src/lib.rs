@@ -106,6 +106,26 @@ pub use failure::{Cancelled, MethodError, NotAcquired, Result};
 pub mod prelude {
     pub use gesmas_abi::value::{Bytes, Time};
     /// Makes a struct or enum a value: usable in arguments, results and state.
+    ///
+    /// Small items take more memory than their encoding: half a million flags fit into one argument, and
+    /// as an enum into 8 MiB. A class that bounds a list says `#[value(keep = N)]` at the items' type,
+    /// with one more than the bound. Of a longer list only the first N items are decoded into memory, and the
+    /// class refuses it by its length.
+    ///
+    /// ```
+    /// use gesmas_sdk::{abi::value::from_bytes, prelude::*};
+    ///
+    /// #[derive(Debug, PartialEq, Value)]
+    /// #[value(keep = 2)]
+    /// enum Step {
+    ///     Forward,
+    ///     Back,
+    /// }
+    /// # fn main() {
+    /// let three = [3, 0, 0, 0, 0, 1, 0];
+    /// assert_eq!(from_bytes(&three), Ok(vec![Step::Forward, Step::Back]));
+    /// # }
+    /// ```
     pub use gesmas_macros::Value;
     pub use gesmas_macros::{class, error, methods};
 

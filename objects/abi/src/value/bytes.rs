@@ -23,6 +23,10 @@ impl Value for Bytes {
     fn decode(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
         reader.led().map(Self::from)
     }
+
+    fn skip(reader: &mut Reader<'_>) -> Result<(), Malformed> {
+        reader.led().map(drop)
+    }
 }
 
 impl Deref for Bytes {

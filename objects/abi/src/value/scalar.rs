@@ -98,6 +98,10 @@ impl Value for String {
     fn decode(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
         reader.text().map(ToOwned::to_owned)
     }
+
+    fn skip(reader: &mut Reader<'_>) -> Result<(), Malformed> {
+        reader.led().map(drop)
+    }
 }
 
 impl<const N: usize> Value for [u8; N] {

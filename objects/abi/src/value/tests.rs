@@ -87,6 +87,21 @@ fn malformed_values_are_refused() {
     assert!(refused.is_err_and(|Malformed(reason)| reason.ends_with(order)));
 }
 
+/// What follows a list begins where it ends, however much of it is kept.
+#[test]
+fn the_first_items_of_a_list_are_kept() {
+    let bytes = [1, 0, 0, 0, b'a', 0, 0, 0, 0, 2, 0, 0, 0, b'b', b'c', 7];
+    for (most, kept) in [(0, 0), (2, 2), (3, 3), (9, 3)] {
+        let mut reader = Reader::new(&bytes);
+        let items = first_items::<String>(most, 3, &mut reader).expect("there are three");
+        assert_eq!(items, ["a", "", "bc"][..kept]);
+        assert!(items.capacity() <= most, "room is made for what is kept");
+        assert_eq!(reader.rest(), [7]);
+    }
+    let early = first_items::<String>(1, 3, &mut Reader::new(&bytes[..14]));
+    assert_eq!(early, Err(Malformed("it ends too early")));
+}
+
 #[test]
 fn least_length_of_a_choice_is_that_of_its_smallest_variant() {
     const FIELDS: &[Named] = &[Named { name: "0", ty: Type::U64 }];
