@@ -14,7 +14,10 @@ use gesmas_sdk::{
 use crate::TupleSpaceError;
 
 /// A value of a tuple.
+// It keeps one more than a tuple may have: half a million flags would not fit into memory, and the call would
+// end in a trap instead of `TooLong`.
 #[derive(Clone, Debug, PartialEq, Eq, Value)]
+#[value(keep = 256)]
 pub enum Field {
     /// A number.
     Number(i64),
@@ -36,6 +39,7 @@ impl Field {
 
 /// A place of a template.
 #[derive(Clone, Debug, PartialEq, Eq, Value)]
+#[value(keep = 256)]
 pub enum Place {
     /// Matches anything.
     Any,

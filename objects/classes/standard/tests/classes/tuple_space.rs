@@ -125,6 +125,27 @@ fn one_of_many_puts_what_is_not_there(world: &mut World) {
     assert_eq!(world.run(call!(space.length())), Ok(1));
 }
 
+/// However many places fit into an argument, the limit is named.
+fn a_tuple_is_as_long_as_it_may_be(world: &mut World) {
+    let space = begin(world);
+    let full = || vec![Field::Flag(true); 255];
+    world.run(call!(space.out(full(), None))).expect("it has 255 places");
+    assert_eq!(world.run(call!(space.rdp(vec![Place::Any; 255]))), Ok(Some(full())));
+    for length in [256, 257, 500_000] {
+        let (flags, anything) = (vec![Field::Flag(true); length], vec![Place::Any; 2 * length]);
+        let flag = vec![Place::Exactly(Field::Flag(true)); length / 2 + 128];
+        let (fresh, other) = (flags.clone(), flags.clone());
+        assert_eq!(failed(world.run(call!(space.out(flags, None)))), TupleSpaceError::TooLong);
+        assert_eq!(failed(world.run(call!(space.rdp(anything)))), TupleSpaceError::TooLong);
+        assert_eq!(failed(world.run(call!(space.r#in(flag)))), TupleSpaceError::TooLong);
+        let swapped = world.run(call!(space.replace(named("a"), fresh)));
+        assert_eq!(failed(swapped), TupleSpaceError::TooLong);
+        let put = world.run(call!(space.cas(named("a"), other, None)));
+        assert_eq!(failed(put), TupleSpaceError::TooLong);
+    }
+    assert_eq!(world.run(call!(space.length())), Ok(1));
+}
+
 fn leased_tuples_vanish(world: &mut World) {
     let space = begin(world);
     let id = world.run(call!(space.out(tuple("a", 1), Some(seconds(5))))).expect("it is short");
@@ -235,5 +256,6 @@ on_both_engines!(
     one_of_many_puts_what_is_not_there,
     leased_tuples_vanish,
     each_tuple_is_taken_once,
+    a_tuple_is_as_long_as_it_may_be,
     a_crowd_is_told_in_portions,
 );
