@@ -3,6 +3,9 @@
 //! Invariant: a call names the signature it was made for, so an interface that is out of date is
 //! found out by the cluster, and then asked for again.
 
+#[cfg(test)]
+mod tests;
+
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex, PoisonError},
