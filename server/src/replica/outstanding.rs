@@ -63,8 +63,8 @@ pub(super) fn key(command: &Command) -> Key {
     }
 }
 
-/// Votes that wait at most.
-const VOTES: usize = 8;
+/// Votes of one replica that wait at most, here and at the leader.
+pub(super) const VOTES: usize = 8;
 
 #[derive(Debug)]
 struct Waiting {

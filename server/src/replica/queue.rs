@@ -5,15 +5,16 @@
 //! queue takes longer than a follower's patience, copies come faster than they leave, and the log
 //! fills with them while new work starves.
 //! Invariants: at most one command of a key; a command keeps its place when it comes again, so that
-//! everything gets its turn; bounded in number and bytes, ends of sessions apart, of which there are no
-//! more than sessions.
+//! everything gets its turn; of one replica's votes the newest [`VOTES`] wait, so that clients never
+//! wait behind all the checkpoints that a busy group has passed; bounded in number and bytes, ends of
+//! sessions apart, of which there are no more than sessions.
 //! Not here: copies of what an earlier leader ordered, which the machine makes harmless.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque, btree_map::Entry};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use gesmas_machine::Command;
+use gesmas_machine::{Command, Step};
 
-use super::outstanding::{Key, Weighed, key};
+use super::outstanding::{Key, VOTES, Weighed, key};
 
 /// See the file's head.
 #[derive(Debug, Default)]
@@ -67,22 +68,52 @@ impl Queue {
             if self.ordered.contains(&key) {
                 continue;
             }
-            match self.numbers.entry(key) {
-                Entry::Occupied(there) => {
-                    if matches!(key, Key::Acknowledge(_)) {
-                        let number = there.get() - self.first;
-                        let at = usize::try_from(number).expect("it is in memory");
-                        self.bytes = self.bytes - self.commands[at].bytes + weighed.bytes;
-                        self.commands[at] = weighed;
-                    }
+            match (self.numbers.get(&key), key) {
+                (Some(&number), Key::Acknowledge(_)) => self.put_at(number, weighed),
+                (Some(_), _) => {}
+                (None, Key::Vote(replica, _)) if self.votes_of(replica).count() >= VOTES => {
+                    self.keep_newest_votes(replica, weighed);
                 }
-                Entry::Vacant(place) if room.is_some() => {
-                    place.insert(self.first + self.commands.len() as u64);
+                (None, _) if room.is_some() => {
+                    self.numbers.insert(key, self.first + self.commands.len() as u64);
                     self.bytes += weighed.bytes;
                     self.commands.push_back(weighed);
                 }
-                Entry::Vacant(_) => {}
+                (None, _) => {}
             }
+        }
+    }
+
+    /// Puts a command in the place of another, which was taken out of `numbers` or has its key.
+    fn put_at(&mut self, number: u64, weighed: Weighed) {
+        let at = usize::try_from(number - self.first).expect("it is in memory");
+        self.bytes = self.bytes - self.commands[at].bytes + weighed.bytes;
+        self.commands[at] = weighed;
+    }
+
+    /// The votes of a replica that wait, by their steps, with their numbers.
+    fn votes_of(&self, replica: u64) -> impl Iterator<Item = (Key, u64)> + use<'_> {
+        let all = Key::Vote(replica, Step(0))..=Key::Vote(replica, Step(u64::MAX));
+        self.numbers.range(all).map(|(key, number)| (*key, *number))
+    }
+
+    /// A vote more than may wait: the oldest is dropped, and the others take the places of all in the
+    /// order of their steps.
+    fn keep_newest_votes(&mut self, replica: u64, vote: Weighed) {
+        let waiting: Vec<_> = self.votes_of(replica).collect();
+        let mut votes = BTreeMap::from([(key(&vote.command), vote)]);
+        let mut places = Vec::with_capacity(waiting.len());
+        for (key, number) in waiting {
+            let at = usize::try_from(number - self.first).expect("it is in memory");
+            votes.insert(key, self.commands[at].clone());
+            self.numbers.remove(&key);
+            places.push(number);
+        }
+        votes.pop_first();
+        places.sort_unstable();
+        for (number, (key, vote)) in places.into_iter().zip(votes) {
+            self.put_at(number, vote);
+            self.numbers.insert(key, number);
         }
     }
 
@@ -172,6 +203,27 @@ mod tests {
         queue.extend_within([open(1), open(2), open(3)], bytes);
         assert_eq!(take_all(&mut queue), [open(1), open(2)], "one may be larger than the room");
         assert_eq!(queue.bytes, 0);
+    }
+
+    #[test]
+    fn the_newest_votes_of_a_replica_wait_in_the_places_of_older_ones() {
+        let vote = |replica, step| -> Weighed {
+            Command::Vote { replica, step: Step(step), hash: Default::default() }.into()
+        };
+        let (mut queue, count) = (Queue::default(), VOTES as u64);
+        queue.extend([vote(1, 20), open(1), vote(2, 20)]);
+        queue.extend((2..=count).map(|step| vote(1, 20 * step)));
+        queue.extend([open(2)]);
+        let full = Most { commands: VOTES + 3, bytes: usize::MAX };
+        for step in [1, count + 2, 2, count + 1, count] {
+            queue.extend_within([vote(1, 20 * step)], full);
+        }
+        assert_eq!(queue.bytes, queue.commands.iter().map(|weighed| weighed.bytes).sum::<usize>());
+        let mut expected = vec![vote(1, 60), open(1), vote(2, 20)];
+        expected.extend((4..=count + 2).map(|step| vote(1, 20 * step)));
+        expected.push(open(2));
+        assert_eq!(take_all(&mut queue), expected);
+        assert_eq!((queue.bytes, queue.numbers.len()), (0, 0));
     }
 
     #[test]
