@@ -148,7 +148,12 @@ async fn who_says_nothing_for_long_is_not_waited_for() {
         _ => None,
     })
     .await;
-    // A number that somebody made up keeps no place.
+}
+
+/// The number of a session that a client made up keeps no place.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_made_up_session_keeps_no_place() {
+    let cluster = Cluster::set_up(Setup::default()).await;
     let (mut stranger, _) = Wire::greet(cluster.address(0)).await;
     let before = attached(&cluster).await;
     for made_up in 1..50 {
