@@ -27,6 +27,11 @@ impl LeaderTimes {
     pub(crate) fn reached(&self, time: u64) -> Option<u64> {
         self.seen.range(time..).next().map(|(_, now)| *now)
     }
+
+    /// What leaders' clocks had reached at a virtual time; 0 before the first was seen.
+    pub(crate) fn at(&self, now: u64) -> u64 {
+        self.seen.iter().rev().find(|(_, seen)| **seen <= now).map_or(0, |(time, _)| *time)
+    }
 }
 
 #[cfg(test)]
@@ -43,5 +48,6 @@ mod tests {
         assert_eq!(times.reached(105), Some(20), "an earlier leader was ahead");
         assert_eq!(times.reached(150), Some(40));
         assert_eq!(times.reached(201), None);
+        assert_eq!([9, 10, 39, 40].map(|now| times.at(now)), [0, 100, 110, 200]);
     }
 }

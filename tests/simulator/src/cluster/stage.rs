@@ -13,6 +13,7 @@ use crate::{
     engine::SimulatedEngine,
     schedule::{MILLISECOND, SECOND},
     verdict::{Checked, Violation, demand},
+    workloads::Facts,
 };
 
 /// Every run orders at least so many commands.
@@ -411,12 +412,20 @@ impl Cluster {
         let equal = totals.windows(2).all(|pair| pair[0] == pair[1]) || self.options.outside;
         demand(equal, "one state", || format!("the replicas differ in the end: {totals:?}"))?;
         let total = totals[0].0;
+        let in_order_since = self.in_order_since();
         self.trace.digest(&[total as u64, (total >> 64) as u64]);
         let right = self.hosts.iter_mut().filter(|host| host.wrong.is_none());
         let process = right.into_iter().find_map(|host| host.process.as_mut());
         let process = process.ok_or_else(|| Violation::new("availability", "no replica runs"))?;
         self.counts.leaders = u64::from(process.replica.machine().ballot().number);
+        let facts = Facts {
+            now: self.schedule.now(),
+            in_order_since,
+            over: self.sessions.over(),
+            leader_times: &self.leader_times,
+        };
         for workload in &mut self.workloads {
+            workload.note_end(&facts);
             workload.finish(process.replica.machine_mut(), &self.catalog)?;
         }
         Ok(())

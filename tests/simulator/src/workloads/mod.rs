@@ -102,6 +102,9 @@ pub(crate) trait Workload {
         facts: &Facts<'_>,
     ) -> Checked;
 
+    /// The run is about to end.
+    fn note_end(&mut self, _facts: &Facts<'_>) {}
+
     /// A read has ended.
     fn read_ended(&mut self, _client: usize, _call: &Call, _outcome: &Outcome) -> Checked {
         Ok(())
